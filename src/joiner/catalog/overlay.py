@@ -1,0 +1,225 @@
+"""NodeOverlays over the types: which overlay touches which offering, and what the merged effect is.
+
+Overlays match offerings. Per field (price, each capacity resource, each overhead resource) the highest weight wins and nothing
+stacks. Overlays of equal weight that set the same field on the same offering are a misconfiguration: they merge in
+alphabetical order, the later name wins, and both are told.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from joiner.catalog.market import InstanceType, Offering
+from joiner.model import labels
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import Value, replace
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.model.nodepool import NodePool
+from joiner.requirements import Requirement, Requirements
+
+PRICE = "price"
+CAPACITY = "capacity"
+OVERHEAD = "overhead"
+
+
+class Conflict(Value):
+    """Two overlays of one weight that set the same field on the same offering."""
+
+    loser: str
+    winner: str
+    field: str
+    """`price`, `capacity.<resource>` or `overhead.<resource>`."""
+    example: str
+    """An instance type on which it happens."""
+
+
+class Effect(Value):
+    """What a set of overlays does to an offering: the winner of each field."""
+
+    price: NodeOverlay | None = None
+    capacity: Mapping[str, NodeOverlay] = {}
+    overhead: Mapping[str, NodeOverlay] = {}
+    clashes: tuple[tuple[str, str, str], ...] = ()
+    """Loser, winner and field of each misconfiguration."""
+
+    def on(self, offering: Offering) -> Offering:
+        """The offering as the overlays see it. Availability, counts and every other field stay."""
+        price = offering.price if self.price is None else adjusted(offering.price, self.price)
+        return replace(
+            offering,
+            price=price,
+            price_overlaid=self.price is not None,
+            capacity={**offering.capacity, **{name: int(by.spec.capacity[name]) for name, by in self.capacity.items()}},
+            overhead={**offering.overhead, **{name: int(by.spec.overhead[name]) for name, by in self.overhead.items()}},
+        )
+
+
+NO_EFFECT = Effect()
+
+
+def adjusted(price: float | None, overlay: NodeOverlay) -> float | None:
+    """The price after one overlay: replaced, multiplied or moved, and never below zero. An unknown price can only be replaced."""
+    spec = overlay.spec
+    if spec.price is not None:
+        return float(spec.price)
+    if price is None:
+        return None
+    if spec.price_percent is not None:
+        return max(0.0, price * spec.price_percent / 100)
+    if spec.price_adjustment is None:
+        return price
+    text = spec.price_adjustment
+    if text.endswith("%"):
+        # The factor is exact before it meets the price: 1.5 at -25% is 1.125 and 10 at -10% is 9.
+        return max(0.0, price * float(1 + Decimal(text[:-1]) / 100))
+    return max(0.0, price + float(text))
+
+
+def sets_price(overlay: NodeOverlay) -> bool:
+    """Whether the overlay says anything about prices."""
+    spec = overlay.spec
+    return spec.price is not None or spec.price_adjustment is not None or spec.price_percent is not None
+
+
+def selector(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Requirement, ...]:
+    """Everything an offering must satisfy, from both spellings. The parts are not merged: each has to match by itself."""
+    spec = overlay.spec
+    spelled = Requirements.of_labels(spec.selector.match_labels, vocabulary).values()
+    written = (*spec.selector.match_expressions, *spec.requirements)
+    parts = (*spelled, *(Requirement.read(entry, vocabulary) for entry in written))
+    return tuple(_renamed(part) if part.key == labels.NODEPOOL_SEED_SPELLING else part for part in parts)
+
+
+def _renamed(part: Requirement) -> Requirement:
+    return Requirement(labels.NODEPOOL, part.values, complement=part.complement, gte=part.gte, lte=part.lte)
+
+
+def pool_labels(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
+    """What is known of every node of a pool before it is bought: its requirements, labels, name and NodeClass."""
+    template = pool.spec.template
+    settled = {**template.metadata.labels, labels.NODEPOOL: pool.name}
+    if template.spec.node_class_ref.name:
+        settled[template.spec.node_class_ref.label_key] = template.spec.node_class_ref.name
+    return Requirements.read(template.spec.requirements, vocabulary) & Requirements.of_labels(settled, vocabulary)
+
+
+class Overlays:
+    """The overlays in the order in which they merge, ready to be matched against the offerings of one pool.
+
+    `pool` may be cut down to the keys the selectors ask for: two pools that agree on those get the same result.
+    """
+
+    def __init__(self, overlays: Iterable[NodeOverlay], pool: Requirements, vocabulary: Vocabulary) -> None:
+        ordered = sorted(overlays, key=lambda overlay: (overlay.spec.weight, overlay.name))
+        self._overlays = tuple((overlay, selector(overlay, vocabulary)) for overlay in ordered)
+        self._pool = pool
+        self._verdicts: dict[tuple[Requirement, Requirement | None, Requirement | None], bool] = {}
+        self._effects: dict[tuple[int, ...], Effect] = {}
+
+    def __len__(self) -> int:
+        return len(self._overlays)
+
+    def effects(self, instance_type: InstanceType) -> tuple[Effect, ...]:
+        """For each offering of the type, what the overlays do to it."""
+        offered = {key for offering in instance_type.offerings for key in offering.requirements}
+        candidates: list[tuple[int, tuple[Requirement, ...]]] = []
+        for position, (_, parts) in enumerate(self._overlays):
+            if all(part.key in offered or self._matches(part, instance_type.requirements, None) for part in parts):
+                candidates.append((position, tuple(part for part in parts if part.key in offered)))
+        if not candidates:
+            return (NO_EFFECT,) * len(instance_type.offerings)
+        return tuple(self._effect(candidates, instance_type, offering) for offering in instance_type.offerings)
+
+    def _effect(
+        self, candidates: list[tuple[int, tuple[Requirement, ...]]], instance_type: InstanceType, offering: Offering
+    ) -> Effect:
+        matching = tuple(
+            position
+            for position, parts in candidates
+            if all(self._matches(part, instance_type.requirements, offering.requirements) for part in parts)
+        )
+        effect = self._effects.get(matching)
+        if effect is None:
+            effect = self._effects[matching] = _merged([self._overlays[position][0] for position in matching])
+        return effect
+
+    def _matches(self, part: Requirement, of_type: Requirements, of_offering: Requirements | None) -> bool:
+        typed = of_type.get(part.key)
+        offered = of_offering.get(part.key) if of_offering is not None else None
+        question = (part, typed, offered)
+        verdict = self._verdicts.get(question)
+        if verdict is None:
+            verdict = self._verdicts[question] = matches(part, self._pool.get(part.key), typed, offered)
+        return verdict
+
+
+def matches(
+    part: Requirement, pool: Requirement | None, of_type: Requirement | None, of_offering: Requirement | None
+) -> bool:
+    """Whether nodes with these requirements on the key are meant.
+
+    Where the pool has a say, every value that it leaves open must be meant; a label that nobody defines is only meant by
+    `NotIn` and `DoesNotExist`.
+    """
+    known: Requirement | None = None
+    for requirement in (pool, of_type, of_offering):
+        if requirement is not None:
+            known = requirement if known is None else known & requirement
+    if known is None:
+        return part.allows_absence
+    return known.is_within(part) if pool is not None else known.agrees(part)
+
+
+def _merged(overlays: list[NodeOverlay]) -> Effect:
+    """The winners, from overlays in rising order of weight and name: whoever comes later wins."""
+    if not overlays:
+        return NO_EFFECT
+    setters: dict[tuple[str, str], list[NodeOverlay]] = {}
+    for overlay in overlays:
+        for field in _fields(overlay):
+            setters.setdefault(field, []).append(overlay)
+    winners = {field: who[-1] for field, who in setters.items()}
+    price = winners.pop((PRICE, ""), None)
+    return Effect(
+        price=price,
+        capacity={resource: who for (field, resource), who in winners.items() if field == CAPACITY},
+        overhead={resource: who for (field, resource), who in winners.items() if field == OVERHEAD},
+        clashes=tuple(clash for field, who in setters.items() for clash in _clashes(field, who)),
+    )
+
+
+def _fields(overlay: NodeOverlay) -> list[tuple[str, str]]:
+    fields = [(PRICE, "")] if sets_price(overlay) else []
+    fields += [(CAPACITY, name) for name in sorted(overlay.spec.capacity)]
+    return fields + [(OVERHEAD, name) for name in sorted(overlay.spec.overhead)]
+
+
+def _clashes(field: tuple[str, str], setters: list[NodeOverlay]) -> list[tuple[str, str, str]]:
+    name = ".".join(part for part in field if part)
+    by_weight: dict[int, list[str]] = {}
+    for overlay in setters:
+        by_weight.setdefault(overlay.spec.weight, []).append(overlay.name)
+    return [(loser, names[-1], name) for names in by_weight.values() for loser in names[:-1]]
+
+
+def overlaid(instance_type: InstanceType, effects: tuple[Effect, ...]) -> InstanceType:
+    """The type with the effects on its offerings; the very same object when there are none."""
+    if all(effect is NO_EFFECT for effect in effects):
+        return instance_type
+    offerings = tuple(
+        offering if effect is NO_EFFECT else effect.on(offering)
+        for offering, effect in zip(instance_type.offerings, effects, strict=True)
+    )
+    return replace(instance_type, offerings=offerings)
+
+
+def conflicts(types: Iterable[InstanceType], effects: Iterable[tuple[Effect, ...]]) -> tuple[Conflict, ...]:
+    """Every misconfiguration once, each with the first type on which it shows."""
+    found: dict[tuple[str, str, str], str] = {}
+    for instance_type, of_type in zip(types, effects, strict=True):
+        for effect in of_type:
+            for clash in effect.clashes:
+                found.setdefault(clash, instance_type.name)
+    return tuple(
+        Conflict(loser=loser, winner=winner, field=field, example=example)
+        for (loser, winner, field), example in sorted(found.items())
+    )

@@ -1,0 +1,206 @@
+"""The generation cache: one frozen catalogue per NodePool, built again exactly when something it depends on moves.
+
+The pipeline is provider types, settings, overlays, pool; this is the only cache on that way. Generations are compared as
+tuples and never combined by arithmetic: two counters that move together would cancel out under an exclusive or.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from joiner.catalog.build import Adjustments, Catalog, Pipeline
+from joiner.catalog.market import InstanceType
+from joiner.clock import Clock
+from joiner.cloud.errors import Transient
+from joiner.cloud.provider import CloudProvider
+from joiner.model.meta import Value
+from joiner.model.nodepool import NodePool
+
+_RETRY_S_MIN: Final = 1.0
+_RETRY_S_MAX: Final = 60.0
+
+
+class CacheStats(Value):
+    """How the cache did for one pool, and what it serves now."""
+
+    nodepool: str
+    hits: int
+    misses: int
+    refetches: int
+    """Misses that had to ask the provider; the others only rebuilt from types already at hand."""
+    stale_serves: int
+    build_seconds: float
+    """Total time spent building, over all misses."""
+    stale: bool
+    """Whether the provider could not be asked when it should have been, so that the last good types are served."""
+    generation: Hashable
+    moved: tuple[str, ...]
+    """What made the last build necessary."""
+
+
+class _Entry:
+    """What is known of one pool. The only mutable thing here, with one address: the cache's table."""
+
+    def __init__(self) -> None:
+        self.catalog: Catalog | None = None
+        self.pool: NodePool | None = None
+        self.adjustments: Adjustments | None = None
+        self.generation: Hashable = None
+        self.raw: tuple[InstanceType, ...] | None = None
+        self.moved: tuple[str, ...] = ()
+        self.hits = self.misses = self.refetches = self.stale_serves = 0
+        self.build_seconds = 0.0
+        self.stale = False
+        self.retry_at = 0.0
+        self.retry_s = 0.0
+
+    def is_for(self, pool: NodePool) -> bool:
+        """Whether the pool is the one that was built for, as far as the catalogue depends on it."""
+        known = self.pool
+        return known is pool or (
+            known is not None and known.name == pool.name and known.spec.template == pool.spec.template
+        )
+
+
+class _Flight:
+    """A fetch under way, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.passengers = 0
+
+
+class Catalogs:
+    """The catalogue of every pool, shared and frozen. Two calls under one generation return the same object."""
+
+    def __init__(self, provider: CloudProvider, adjustments: Callable[[], Adjustments], clock: Clock) -> None:
+        self._provider = provider
+        self._adjustments = adjustments
+        self._clock = clock
+        self._pipeline = Pipeline(provider.vocabulary())
+        self._entries: dict[str, _Entry] = {}
+        self._flights: dict[Hashable, _Flight] = {}
+
+    async def get(self, pool: NodePool) -> Catalog:
+        """The catalogue of the pool as of now."""
+        generation = self._provider.generation(pool)
+        entry = self._entries.get(pool.metadata.name)
+        if (
+            entry is not None
+            and entry.generation == generation
+            and entry.adjustments is self._adjustments()
+            and entry.is_for(pool)
+            and not entry.stale
+        ):
+            entry.hits += 1
+            assert entry.catalog is not None
+            return entry.catalog
+        return await self._missed(pool, generation)
+
+    def stats(self) -> tuple[CacheStats, ...]:
+        """The counters of every pool, by name."""
+        return tuple(
+            CacheStats(
+                nodepool=name,
+                hits=entry.hits,
+                misses=entry.misses,
+                refetches=entry.refetches,
+                stale_serves=entry.stale_serves,
+                build_seconds=entry.build_seconds,
+                stale=entry.stale,
+                generation=entry.generation,
+                moved=entry.moved,
+            )
+            for name, entry in sorted(self._entries.items())
+        )
+
+    def forget(self, pool: str) -> None:
+        """Drop what is known of a pool that is gone."""
+        self._entries.pop(pool, None)
+
+    async def _missed(self, pool: NodePool, generation: Hashable) -> Catalog:
+        entry = self._entries.setdefault(pool.name, _Entry())
+        # Pools of one NodeClass have one generation and wait for one fetch.
+        flight = self._flights.setdefault(generation, _Flight())
+        flight.passengers += 1
+        try:
+            async with flight.lock:
+                raw, fresh = await self._raw(pool, generation, entry)
+        finally:
+            flight.passengers -= 1
+            if not flight.passengers:
+                del self._flights[generation]
+        return self._built(entry, pool, raw, generation if fresh else entry.generation)
+
+    async def _raw(
+        self, pool: NodePool, generation: Hashable, entry: _Entry
+    ) -> tuple[tuple[InstanceType, ...], bool]:
+        """The provider's types, and whether they are those of the generation."""
+        for known in self._entries.values():
+            if known.raw is not None and known.generation == generation and not known.stale:
+                entry.stale = False
+                return known.raw, True
+        if entry.stale and entry.raw is not None and self._clock.monotonic() < entry.retry_at:
+            entry.stale_serves += 1
+            return entry.raw, False
+        try:
+            entry.refetches += 1
+            raw = await self._provider.instance_types(pool)
+        except Transient as error:
+            if entry.raw is None:
+                raise
+            self._failed(entry, error)
+            return entry.raw, False
+        entry.stale, entry.retry_s = False, 0.0
+        return raw, True
+
+    def _failed(self, entry: _Entry, error: Transient) -> None:
+        entry.stale = True
+        entry.stale_serves += 1
+        entry.retry_s = min(_RETRY_S_MAX, max(_RETRY_S_MIN, entry.retry_s * 2, error.after_s))
+        entry.retry_at = self._clock.monotonic() + entry.retry_s
+
+    def _built(
+        self, entry: _Entry, pool: NodePool, raw: tuple[InstanceType, ...], generation: Hashable
+    ) -> Catalog:
+        """Build, or find that another caller just did; what is stored is what the generation was *before* the fetch."""
+        adjustments = self._adjustments()
+        if (
+            entry.catalog is not None
+            and entry.raw is raw
+            and entry.generation == generation
+            and entry.adjustments is adjustments
+            and entry.is_for(pool)
+        ):
+            return entry.catalog
+        started = self._clock.monotonic()
+        catalog = self._pipeline.catalog(raw, adjustments, pool)
+        entry.moved = _moved(entry, generation, adjustments, pool)
+        entry.misses += 1
+        entry.build_seconds += self._clock.monotonic() - started
+        entry.catalog, entry.raw, entry.generation = catalog, raw, generation
+        entry.adjustments, entry.pool = adjustments, pool
+        return catalog
+
+
+def _moved(entry: _Entry, generation: Hashable, adjustments: Adjustments, pool: NodePool) -> tuple[str, ...]:
+    if entry.catalog is None or entry.adjustments is None:
+        return ("first build",)
+    moved = [f"provider {part}".strip() for part in _differing(entry.generation, generation)]
+    if entry.adjustments.settings != adjustments.settings:
+        moved.append("settings")
+    if entry.adjustments.overlays != adjustments.overlays:
+        moved.append("overlays")
+    if not entry.is_for(pool):
+        moved.append("pool")
+    return tuple(moved)
+
+
+def _differing(before: Hashable, after: Hashable) -> list[str]:
+    """The names of the parts that differ, if the provider names the parts of its generation."""
+    if before == after:
+        return []
+    names = getattr(after, "_fields", None)
+    if isinstance(before, tuple) and isinstance(after, tuple) and names and len(before) == len(after):
+        return [name for name, old, new in zip(names, before, after, strict=True) if old != new]
+    return [""]

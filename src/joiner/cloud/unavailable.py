@@ -1,0 +1,64 @@
+"""Offerings that ran dry: remembered for a while, then tried again.
+
+A mark that expires changes what can be bought just as much as a new one does, so both move the generation.
+"""
+
+import heapq
+from datetime import datetime, timedelta
+from typing import Final
+
+from joiner.catalog.market import InstanceType, Offering
+from joiner.clock import Clock
+from joiner.model.meta import replace
+from joiner.requirements import Requirements
+
+REMEMBERED: Final = timedelta(minutes=3)
+
+
+class Unavailable:
+    """Which offerings the cloud said it has none of, and until when we believe it."""
+
+    def __init__(self, clock: Clock, remembered: timedelta = REMEMBERED) -> None:
+        self._clock = clock
+        self._remembered = remembered
+        self._until: dict[tuple[str, Requirements], datetime] = {}
+        self._due: list[tuple[datetime, int, tuple[str, Requirements]]] = []
+        self._moves = 0
+        self._marks = 0
+
+    def mark(self, instance_type: str, offering: Offering) -> None:
+        """The cloud has none left; a mark that is made again lasts longer."""
+        key, until = (instance_type, offering.requirements), self._clock.now() + self._remembered
+        self._until[key] = until
+        self._marks += 1
+        heapq.heappush(self._due, (until, self._marks, key))
+        self._moves += 1
+
+    def generation(self) -> int:
+        """Moves with every new mark and with every one that expires."""
+        if self._due and self._due[0][0] <= self._clock.now():
+            self._expire(self._clock.now())
+        return self._moves
+
+    def _expire(self, now: datetime) -> None:
+        while self._due and self._due[0][0] <= now:
+            until, _, key = heapq.heappop(self._due)
+            if self._until.get(key) == until:  # else it was marked again meanwhile
+                del self._until[key]
+                self._moves += 1
+
+    def apply(self, types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        """The types with nothing available where a mark stands; the very same objects where none does."""
+        self.generation()
+        if not self._until:
+            return types
+        marked = {name for name, _ in self._until}
+        return tuple(self._without(each) if each.name in marked else each for each in types)
+
+    def _without(self, instance_type: InstanceType) -> InstanceType:
+        name = instance_type.name
+        offerings = tuple(
+            replace(each, available=0) if (name, each.requirements) in self._until else each
+            for each in instance_type.offerings
+        )
+        return replace(instance_type, offerings=offerings)

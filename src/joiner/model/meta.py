@@ -1,0 +1,81 @@
+"""The base of every value, and the metadata all Kubernetes objects share."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import msgspec
+
+V = TypeVar("V", bound="Value")
+
+if TYPE_CHECKING:
+    from typing import dataclass_transform
+
+    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+    class _Frozen(msgspec.StructMeta):
+        """Tells the type checker that what derives from `Value` is frozen without saying so again."""
+else:
+    _Frozen = msgspec.StructMeta
+
+
+class Value(msgspec.Struct, metaclass=_Frozen, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A frozen value: built once, compared by content, changed only by making another one."""
+
+
+def replace(value: V, **changes: Any) -> V:
+    """The same value with some fields changed; no field can be forgotten."""
+    return msgspec.structs.replace(value, **changes)
+
+
+class OwnerReference(Value):
+    """Who made this object, and goes with it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Value):
+    """The part of `metadata` that we read."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class KubeObject(Value):
+    """An API object. Its class says where it lives; its fields are the slice of it that we read.
+
+    Unknown fields are dropped on reading, so objects are only ever patched, never written back whole.
+    """
+
+    group: ClassVar[str] = ""
+    version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = ""
+    plural: ClassVar[str] = ""
+    namespaced: ClassVar[bool] = True
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @classmethod
+    def api_version(cls) -> str:
+        """`group/version`, or only the version in the core group."""
+        return f"{cls.group}/{cls.version}" if cls.group else cls.version
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return self.metadata.name

@@ -1,0 +1,143 @@
+"""Exact Kubernetes quantities: the only place that reads `100m` or `1Gi`.
+
+A quantity is an integer number of thousandths, the finest step the API server keeps in a resource list; anything finer is
+rounded away from zero, as it does. Sums and comparisons are therefore exact and plain integer arithmetic.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+MILLI: Final = 1000
+MAX: Final = (2**63 - 1) * MILLI
+"""The largest quantity Kubernetes represents; larger ones are cut down to it."""
+
+BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_TEXT: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-z]*|[eE][+-]?[0-9]+)", re.ASCII)
+
+PATTERN: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+"""What CRDs carry: the pattern Kubernetes publishes for quantities."""
+
+
+class Quantity(int):
+    """A quantity in thousandths. Arithmetic gives plain integers of the same scale."""
+
+    __slots__ = ()
+
+
+class Form(Enum):
+    """How a quantity is written: which family of suffixes."""
+
+    DECIMAL = "decimal"
+    BINARY = "binary"
+    EXPONENT = "exponent"
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity; the message says what would be."""
+
+
+def parse(value: str | int | float) -> Quantity:
+    """Read a quantity as written in YAML or JSON: text, or a bare number."""
+    if isinstance(value, Quantity):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QuantityError(f"{value!r} is not a quantity: write a number with an optional suffix, like 500m, 2 or 4Gi")
+    return _parse(str(value))[0]
+
+
+def form_of(value: str | int) -> Form:
+    """The suffix family a text is written in."""
+    return _parse(str(value))[1]
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str) -> tuple[Quantity, Form]:
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise QuantityError(_complaint(text))
+    number, suffix = match.groups()
+    try:
+        amount = Decimal(number)
+    except InvalidOperation:  # pragma: no cover - the pattern admits only decimals
+        raise QuantityError(_complaint(text)) from None
+    if suffix in BINARY:
+        return _rounded(amount * BINARY[suffix]), Form.BINARY
+    if suffix in _DECIMAL:
+        return _rounded(amount.scaleb(_DECIMAL[suffix])), Form.DECIMAL
+    if suffix[:1] in ("e", "E") and suffix[1:]:
+        exponent = _exponent(suffix[1:], text)
+        return _rounded(amount.scaleb(exponent)), Form.EXPONENT
+    raise QuantityError(_complaint(text))
+
+
+def _exponent(digits: str, text: str) -> int:
+    try:
+        exponent = int(digits)
+    except ValueError:
+        raise QuantityError(_complaint(text)) from None
+    # Past this every non-zero amount is either the largest quantity or rounds to the smallest one.
+    return max(-400, min(400, exponent))
+
+
+def _rounded(amount: Decimal) -> Quantity:
+    sign, digits, exponent = amount.as_tuple()
+    assert isinstance(exponent, int)
+    whole = int("".join(map(str, digits)) or "0")
+    shift = exponent + 3
+    if shift >= 0:
+        milli = whole * 10**shift
+    else:
+        milli, rest = divmod(whole, 10**-shift)
+        milli += 1 if rest else 0
+    milli = min(milli, MAX)
+    return Quantity(-milli if sign else milli)
+
+
+_LIKELY: Final = {"KB": "k or Ki", "K": "k or Ki", "MB": "M or Mi", "GB": "G or Gi", "TB": "T or Ti", "PB": "P or Pi", "EB": "E or Ei"}
+
+
+def _complaint(text: str) -> str:
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    suffix = re.sub(r"^[+-]?[0-9.]*\s*", "", text).upper().removesuffix("IB")
+    likely = _LIKELY.get(suffix) or _LIKELY.get(suffix + "B")
+    hint = f"; did you mean the suffix {likely}?" if likely else ""
+    return (
+        f"{shown!r} is not a quantity: a number may be followed by one of n u m k M G T P E, Ki Mi Gi Ti Pi Ei,"
+        f" or an exponent like e3{hint}"
+    )
+
+
+def text(amount: int, form: Form = Form.DECIMAL) -> str:
+    """The canonical spelling: the largest suffix that keeps the number whole."""
+    if amount == 0:
+        return "0"
+    if form is Form.BINARY and abs(amount) >= 1024 * MILLI and amount % MILLI == 0:
+        return _binary(amount // MILLI)
+    sign, digits = ("-" if amount < 0 else ""), abs(amount)
+    exponent = -3
+    while digits % 1000 == 0 and exponent < 18:
+        digits, exponent = digits // 1000, exponent + 3
+    if form is Form.EXPONENT:
+        return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
+    suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
+    return f"{sign}{digits}{suffix}"
+
+
+def _binary(whole: int) -> str:
+    sign, digits = ("-" if whole < 0 else ""), abs(whole)
+    suffix = ""
+    for name in BINARY:
+        if digits % 1024:
+            break
+        digits, suffix = digits // 1024, name
+    return f"{sign}{digits}{suffix}"
+
+
+def canonical(value: str | int) -> str:
+    """The spelling Kubernetes gives back for a quantity: same family of suffixes, fewest digits."""
+    amount, form = _parse(str(value))
+    return text(amount, form)
