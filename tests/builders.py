@@ -26,8 +26,12 @@ def offering(
     **more: Any,
 ) -> Offering:
     """One way to buy a type."""
-    identity = Requirement.of(RESERVATION, "In", reservation) if reservation else Requirement.of(RESERVATION, "DoesNotExist")
-    requirements = Requirements([*Requirements.of_labels({CAPACITY_TYPE: capacity_type, ZONE: zone}).values(), identity])
+    identity = (
+        Requirement.of(RESERVATION, "In", reservation) if reservation else Requirement.of(RESERVATION, "DoesNotExist")
+    )
+    requirements = Requirements(
+        [*Requirements.of_labels({CAPACITY_TYPE: capacity_type, ZONE: zone}).values(), identity]
+    )
     return Offering(requirements=requirements, price=price, available=available, **more)
 
 
@@ -58,7 +62,10 @@ def instance_type(
 
 
 def node_pool(
-    name: str = "default", requirements: Sequence[Mapping[str, Any]] = (), labels: Mapping[str, str] | None = None, **spec: Any
+    name: str = "default",
+    requirements: Sequence[Mapping[str, Any]] = (),
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
 ) -> NodePool:
     """A pool that allows everything, unless said otherwise."""
     template = {

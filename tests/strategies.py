@@ -1,5 +1,7 @@
 """Generated values: small alphabets, so that things meet."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from joiner.catalog.market import UNLIMITED, InstanceType
@@ -33,9 +35,7 @@ def requirements_on(key: str) -> st.SearchStrategy[Requirement]:
     return single | st.builds(lambda left, right: left & right, single, single)
 
 
-requirement_sets = st.lists(
-    st.sampled_from(["a", "b", "c"]).flatmap(requirements_on), max_size=4
-).map(Requirements)
+requirement_sets = st.lists(st.sampled_from(["a", "b", "c"]).flatmap(requirements_on), max_size=4).map(Requirements)
 
 # -- markets ---------------------------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ _WRITTEN = st.builds(
     st.sampled_from(["In", "NotIn"]),
     st.lists(st.sampled_from(["1", "2", "a", "spot", "type-0"]), min_size=1, max_size=2),
 )
-_PRICES = st.sampled_from(
+_PRICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [{}, {"price": "0.7"}, {"pricePercent": 50}, {"priceAdjustment": "+0.1"}, {"priceAdjustment": "-10%"}]
 )
 

@@ -42,6 +42,8 @@ class Market(Value):
     index: Index
     overlays: Overlays
     conflicts: tuple[Conflict, ...]
+    vocabulary: Vocabulary
+    """The provider's, and every label that its types and offerings carry."""
 
     @property
     def settings(self) -> tuple[SettingsOutcome, ...]:
@@ -124,7 +126,8 @@ class _Stage:
     def __init__(self, raw: tuple[InstanceType, ...], adjustments: Adjustments, vocabulary: Vocabulary) -> None:
         self._raw = raw
         self._adjustments = adjustments
-        self._vocabulary = vocabulary
+        # Whatever the provider puts on a type or an offering is well known: no claim needs to define it first.
+        self._vocabulary = vocabulary = vocabulary.extended(well_known=_label_keys(raw))
         self._settled = settle(raw, adjustments.settings, vocabulary)
         parts = (part for each in adjustments.overlays for part in overlaying.selector(each, vocabulary))
         self._asked = tuple(sorted({part.key for part in parts}))
@@ -154,4 +157,12 @@ class _Stage:
             index=Index(types, self._vocabulary.well_known),
             overlays=overlays,
             conflicts=conflicts,
+            vocabulary=self._vocabulary,
         )
+
+
+def _label_keys(types: Iterable[InstanceType]) -> frozenset[str]:
+    # Types of one provider share most of their requirements, so the sets are merged once for each that is different.
+    described = {id(each.requirements): each.requirements for each in types}
+    offered = {id(o.requirements): o.requirements for each in types for o in each.offerings}
+    return frozenset(key for requirements in (*described.values(), *offered.values()) for key in requirements)

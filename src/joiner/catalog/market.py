@@ -8,7 +8,7 @@ from joiner.model import labels, resources
 from joiner.model.kubelet import Threshold
 from joiner.model.meta import Value
 from joiner.model.resources import MEMORY, Resources
-from joiner.requirements import EVERYTHING, Requirements
+from joiner.requirements import Requirements
 
 UNLIMITED: Final = 2**32 - 1
 """How many instances an offering without a count can launch."""
@@ -110,10 +110,3 @@ class InstanceType(Value):
         if pages and MEMORY in left:
             left[MEMORY] = max(0, left[MEMORY] - pages)
         return left
-
-    def cheapest(
-        self, requirements: Requirements = EVERYTHING, well_known: frozenset[str] = frozenset()
-    ) -> Offering | None:
-        """The offering a launch under these requirements would get: the first launchable one in order of rank and price."""
-        options = (o for o in self.offerings if o.launchable and requirements.compatible(o.requirements, well_known))
-        return min(options, key=lambda offering: (offering.order, str(offering.requirements)), default=None)

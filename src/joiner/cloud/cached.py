@@ -132,9 +132,7 @@ class Catalogs:
                 del self._flights[generation]
         return self._built(entry, pool, raw, generation if fresh else entry.generation)
 
-    async def _raw(
-        self, pool: NodePool, generation: Hashable, entry: _Entry
-    ) -> tuple[tuple[InstanceType, ...], bool]:
+    async def _raw(self, pool: NodePool, generation: Hashable, entry: _Entry) -> tuple[tuple[InstanceType, ...], bool]:
         """The provider's types, and whether they are those of the generation."""
         for known in self._entries.values():
             if known.raw is not None and known.generation == generation and not known.stale:
@@ -160,9 +158,7 @@ class Catalogs:
         entry.retry_s = min(_RETRY_S_MAX, max(_RETRY_S_MIN, entry.retry_s * 2, error.after_s))
         entry.retry_at = self._clock.monotonic() + entry.retry_s
 
-    def _built(
-        self, entry: _Entry, pool: NodePool, raw: tuple[InstanceType, ...], generation: Hashable
-    ) -> Catalog:
+    def _built(self, entry: _Entry, pool: NodePool, raw: tuple[InstanceType, ...], generation: Hashable) -> Catalog:
         """Build, or find that another caller just did; what is stored is what the generation was *before* the fetch."""
         adjustments = self._adjustments()
         if (

@@ -1,11 +1,11 @@
 """What can go wrong at a cloud, told apart only where somebody does something different about it.
 
-    CloudError
-    ├─ InsufficientCapacity   try other offerings
-    ├─ InstanceNotFound       already gone: good
-    ├─ NodeClassNotReady      wait for the user
-    ├─ LaunchFailed           shows on the claim
-    └─ Transient              come back later
+CloudError
+├─ InsufficientCapacity   try other offerings
+├─ InstanceNotFound       already gone: good
+├─ NodeClassNotReady      wait for the user
+├─ LaunchFailed           shows on the claim
+└─ Transient              come back later
 """
 
 from collections.abc import Iterable

@@ -63,6 +63,10 @@ class CloudProvider(Protocol):
         """
         ...
 
+    def prices(self, pool: NodePool) -> str:
+        """Where the pool's prices come from and how old they are, in a few words, to be shown beside them."""
+        ...
+
     async def drift_reason(self, claim: NodeClaim) -> str:
         """Why the machine no longer is what its NodeClass asks for; empty when it is."""
         ...

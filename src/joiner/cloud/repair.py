@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal
 
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
 
-REPLACE = "ReplaceNode"
-REBOOT = "RebootNode"
+REPLACE: Final = "ReplaceNode"
+REBOOT: Final = "RebootNode"
 
 
 class RepairPolicy(Value):
@@ -16,9 +16,10 @@ class RepairPolicy(Value):
 
     condition_type: str
     condition_status: str
+    toleration: Duration
+    """How long the condition is endured."""
     reason_regex: str = ""
     """Which reasons are meant; empty marks the fallback for reasons that no other policy knows."""
-    toleration: Duration
     termination_grace_period: Duration | None = None
     """How long draining may take: nothing inherits the claim's own bound, zero drains nothing."""
     priority: int = 0

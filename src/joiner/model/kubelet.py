@@ -6,12 +6,14 @@ Both spellings are read: the kubelet's own (`evictionHard: {"memory.available": 
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, ClassVar, Final
 
 from joiner.model import quantity
+from joiner.model.duration import Duration
 from joiner.model.meta import Value
-from joiner.model.quantity import MILLI, Quantity
+from joiner.model.quantity import MILLI
 from joiner.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from joiner.model.rules import NON_NEGATIVE, SPAN, Amount, Field, Rule, both_or_neither, keys_only
 
 _PERCENT: Final = re.compile(r"([0-9]+)(?:\.([0-9]{1,4}))?%", re.ASCII)
 _WHOLE: Final = 1_000_000
@@ -39,7 +41,9 @@ def threshold(text: str | int) -> Threshold:
     if isinstance(text, str) and text.endswith("%"):
         match = _PERCENT.fullmatch(text)
         if match is None or int(match[1]) > 100:
-            raise quantity.QuantityError(f"{text!r} is not a share: write a number from 0 to 100 followed by %, like 10%")
+            raise quantity.QuantityError(
+                f"{text!r} is not a share: write a number from 0 to 100 followed by %, like 10%"
+            )
         return Threshold(millionths=int(match[1]) * 10_000 + int((match[2] or "").ljust(4, "0")))
     amount = quantity.parse(text)
     if amount < 0:
@@ -59,16 +63,35 @@ SIGNALS: Final[Mapping[str, str | None]] = {
 
 RESERVABLE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, "pid")
 
+_NAMES: Final = tuple(SIGNALS)
+_SOFT: Final = ("evictionSoft", "evictionSoftGracePeriod")
+_BY_SIGNAL: Final = Field(
+    max_properties=len(_NAMES), rules=(keys_only(_NAMES, f"an eviction signal is one of {', '.join(_NAMES)}"),)
+)
+_RESERVED: Final = Field(
+    max_properties=len(RESERVABLE), rules=(keys_only(RESERVABLE, f"only {', '.join(RESERVABLE)} can be reserved"),)
+)
+WrittenThreshold = Annotated[
+    str | int,
+    Field(
+        pattern=f"^((100|[0-9]{{1,2}}([.][0-9]{{1,4}})?)%|{NON_NEGATIVE.pattern.strip('^$')})$",
+        words="an amount like 100Mi, or a share from 0% to 100%",
+        minimum=0,
+        max_length=64,
+    ),
+]
+"""`100Mi` or `10%`."""
+
 
 class SeedThresholds(Value):
     """Eviction signals as the settings design spells them."""
 
-    memory_available: str | int | None = None
-    nodefs_available: str | int | None = None
-    nodefs_inodes_free: str | int | None = None
-    imagefs_available: str | int | None = None
-    imagefs_inodes_free: str | int | None = None
-    pid_available: str | int | None = None
+    memory_available: WrittenThreshold | None = None
+    nodefs_available: WrittenThreshold | None = None
+    nodefs_inodes_free: WrittenThreshold | None = None
+    imagefs_available: WrittenThreshold | None = None
+    imagefs_inodes_free: WrittenThreshold | None = None
+    pid_available: WrittenThreshold | None = None
 
     def by_signal(self) -> dict[str, str | int]:
         """The same, by the kubelet's names."""
@@ -93,13 +116,40 @@ class SeedEviction(Value):
 class Kubelet(Value):
     """`spec.kubelet` of a NodeClass: the keys that change what pods can use."""
 
-    kube_reserved: Mapping[str, Quantity] = {}
-    system_reserved: Mapping[str, Quantity] = {}
-    eviction_hard: Mapping[str, str | int] = {}
-    eviction_soft: Mapping[str, str | int] = {}
-    eviction_threshold: SeedEviction = SeedEviction()
-    max_pods: int | None = None
-    pods_per_core: int | None = None
+    rules: ClassVar[tuple[Rule, ...]] = (
+        both_or_neither("evictionSoft", "evictionSoftGracePeriod", "evictionSoft and evictionSoftGracePeriod come together"),
+        Rule(
+            cel=(
+                "!has(self.evictionSoft) || !has(self.evictionSoftGracePeriod)"
+                " || (self.evictionSoft.all(signal, signal in self.evictionSoftGracePeriod)"
+                " && self.evictionSoftGracePeriod.all(signal, signal in self.evictionSoft))"
+            ),
+            message="evictionSoft and evictionSoftGracePeriod must name the same signals",
+            holds=lambda value: len({frozenset(value[name]) for name in _SOFT if name in value}) < 2,
+            field=".evictionSoftGracePeriod",
+        ),
+    )
+
+    kube_reserved: Annotated[
+        Mapping[str, Amount], "Kept back for the kubelet and the container runtime.", _RESERVED
+    ] = {}
+    system_reserved: Annotated[Mapping[str, Amount], "Kept back for the operating system.", _RESERVED] = {}
+    eviction_hard: Annotated[
+        Mapping[str, WrittenThreshold], "Below this pods are evicted at once; pods cannot use it.", _BY_SIGNAL
+    ] = {}
+    eviction_soft: Annotated[
+        Mapping[str, WrittenThreshold], "Below this pods are evicted after a grace period; pods can use it.", _BY_SIGNAL
+    ] = {}
+    eviction_soft_grace_period: Annotated[
+        Mapping[str, Annotated[Duration, SPAN]], "The grace period of each signal of evictionSoft.", _BY_SIGNAL
+    ] = {}
+    eviction_threshold: Annotated[
+        SeedEviction, "The same thresholds in other words: hard and soft, with memoryAvailable and the like."
+    ] = SeedEviction()
+    max_pods: Annotated[int | None, "The most pods on one node.", Field(minimum=0, format="int32")] = None
+    pods_per_core: Annotated[
+        int | None, "The most pods for each core; 0 for no such limit.", Field(minimum=0, format="int32")
+    ] = None
 
     def hard_thresholds(self) -> dict[str, Threshold]:
         """Resource name to its hard eviction threshold. Soft ones never reduce what pods can use."""

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
 V = TypeVar("V", bound="Value")
 
-if TYPE_CHECKING:
-    from typing import dataclass_transform
 
-    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-    class _Frozen(msgspec.StructMeta):
-        """Tells the type checker that what derives from `Value` is frozen without saying so again."""
-else:
-    _Frozen = msgspec.StructMeta
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _Keywords(msgspec.StructMeta):
+    """Fields are given by name in every value, also in those that derive from another one."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        return super().__new__(cls, name, bases, namespace, **{"kw_only": True, **config})
 
 
-class Value(msgspec.Struct, metaclass=_Frozen, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Value(msgspec.Struct, metaclass=_Keywords, frozen=True, rename="camel", omit_defaults=True):
     """A frozen value: built once, compared by content, changed only by making another one."""
 
 

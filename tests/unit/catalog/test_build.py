@@ -57,12 +57,17 @@ def test_zone_and_capacity_type_hold_together() -> None:
 def test_the_cheapest_offering_of_each_capacity_type() -> None:
     result = build(TYPES, Adjustments(), node_pool(), VOCABULARY)
 
-    assert {kind: each.price for kind, each in result.cheapest(result.types[0]).items()} == {"spot": 0.4, "on-demand": 1.0}
+    assert {kind: each.price for kind, each in result.cheapest(result.types[0]).items()} == {
+        "spot": 0.4,
+        "on-demand": 1.0,
+    }
 
 
 def test_every_change_names_the_object_that_made_it() -> None:
     adjustments = Adjustments(
-        settings=(settings("small", resources={"cpu": 1}, offerings=[{labels.CAPACITY_TYPE: "spot", labels.PRICE: "0.5"}]),),
+        settings=(
+            settings("small", resources={"cpu": 1}, offerings=[{labels.CAPACITY_TYPE: "spot", labels.PRICE: "0.5"}]),
+        ),
         overlays=(overlay("cut", pricePercent=50), overlay("fuse", capacity={"smarter-devices/fuse": 1})),
     )
     result = build(TYPES, adjustments, node_pool(), VOCABULARY)

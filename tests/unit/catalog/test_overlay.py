@@ -117,7 +117,9 @@ def test_a_label_nobody_defines_is_only_matched_by_negative_operators() -> None:
 
 def test_the_highest_weight_wins_each_field_and_nothing_stacks() -> None:
     low = overlay("low", pricePercent=90, overhead={"memory": "10Mi"})
-    high = overlay("high", weight=1, requirements=[requirement(MEMORY_LABEL, "Gt", "2048")], overhead={"memory": "50Mi"})
+    high = overlay(
+        "high", weight=1, requirements=[requirement(MEMORY_LABEL, "Gt", "2048")], overhead={"memory": "50Mi"}
+    )
 
     small, large = catalog(low, high).types
 
@@ -132,7 +134,10 @@ def test_resources_of_one_field_merge_one_by_one() -> None:
 
     result = catalog(fuse, pages)
 
-    assert resources.written(result.types[0].offerings[0].capacity) == {"hugepages-1Gi": "2Gi", "smarter-devices/fuse": "1"}
+    assert resources.written(result.types[0].offerings[0].capacity) == {
+        "hugepages-1Gi": "2Gi",
+        "smarter-devices/fuse": "1",
+    }
     assert result.market.conflicts == ()
 
 
@@ -162,7 +167,9 @@ def test_overlapping_overlays_of_equal_weight_fail_open_and_the_later_name_wins(
 def test_every_overlay_of_a_weight_is_looked_at_for_conflicts() -> None:
     a, b, c = (overlay(name, capacity={resource: 1}) for name, resource in [("a", "r1"), ("b", "r2"), ("c", "r1")])
 
-    assert [(each.loser, each.winner, each.field) for each in catalog(a, b, c).market.conflicts] == [("a", "c", "capacity.r1")]
+    assert [(each.loser, each.winner, each.field) for each in catalog(a, b, c).market.conflicts] == [
+        ("a", "c", "capacity.r1")
+    ]
 
 
 def test_the_three_ways_to_say_a_price_are_one_field() -> None:
@@ -173,7 +180,10 @@ def test_the_three_ways_to_say_a_price_are_one_field() -> None:
 
 
 def test_disjoint_overlays_of_equal_weight_are_no_conflict() -> None:
-    spot, other = overlay("a", match=SPOT, price="1"), overlay("b", match={labels.CAPACITY_TYPE: "on-demand"}, price="2")
+    spot, other = (
+        overlay("a", match=SPOT, price="1"),
+        overlay("b", match={labels.CAPACITY_TYPE: "on-demand"}, price="2"),
+    )
 
     assert catalog(spot, other).market.conflicts == ()
 
@@ -182,7 +192,9 @@ def test_an_overlay_keeps_every_other_field_of_an_offering() -> None:
     reserved = offering("reserved", "a", 2.0, available=3, reservation="cr-1", divisor=10_000_000)
     raw = (instance_type("small", [reserved]),)
 
-    result = build(raw, Adjustments(overlays=(overlay(pricePercent=50),)), node_pool(), VOCABULARY).types[0].offerings[0]
+    result = (
+        build(raw, Adjustments(overlays=(overlay(pricePercent=50),)), node_pool(), VOCABULARY).types[0].offerings[0]
+    )
 
     assert (result.available, result.divisor, result.price, result.reserved) == (3, 10_000_000, 1.0, True)
 

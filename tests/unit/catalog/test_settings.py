@@ -25,7 +25,12 @@ def prices(of: InstanceType) -> dict[str, float | None]:
     return {f"{each.capacity_type}/{each.zone}": each.price for each in of.offerings}
 
 
-MARKET = [offering("spot", "a", 0.3), offering("spot", "b", 0.31), offering("on-demand", "a", 1), offering("on-demand", "b", 1)]
+MARKET = [
+    offering("spot", "a", 0.3),
+    offering("spot", "b", 0.31),
+    offering("on-demand", "a", 1),
+    offering("on-demand", "b", 1),
+]
 
 
 def test_resources_are_added_and_overridden() -> None:
@@ -147,8 +152,13 @@ def test_nodes_without_the_label_still_get_the_wider_entry() -> None:
 
     result = settled(instance_type(), offerings=entries)
 
-    for carried, price in [({}, 1.0), ({"team": "red"}, 1.0), ({"env": "prod"}, 1.0), ({"team": "red", "env": "prod"}, 0.5)]:
-        node = Requirements.of_labels(carried)  # type: ignore[arg-type]
+    for carried, price in [
+        ({}, 1.0),
+        ({"team": "red"}, 1.0),
+        ({"env": "prod"}, 1.0),
+        ({"team": "red", "env": "prod"}, 0.5),
+    ]:
+        node = Requirements.of_labels(carried)
         assert [o.price for o in result.offerings if node.compatible(o.requirements, VOCABULARY.well_known)] == [price]
 
 

@@ -1,0 +1,45 @@
+# One command each. Every target makes what it needs in .venv first; nothing but Python 3.11 or newer has to be there.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test check bench unit lock crds clean
+.DEFAULT_GOAL := help
+
+help: ## Say what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+
+demo: $(READY) ## See what a NodePool can buy, and why: a first look in a minute
+	@$(BIN)/python tools/demo.py
+
+test: check ## Everything that must hold, on the lowest and the highest Python of this machine
+	$(BIN)/python tools/every_python.py
+
+check: $(READY) ## Format, lint, types, walls of the house, generated files
+	$(BIN)/ruff format --check src tests tools benchmarks
+	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/gen_crds.py --check
+
+unit: $(READY) ## The tests, once, on the Python of .venv
+	$(BIN)/python -m pytest -n auto
+
+bench: $(READY) ## Measure; numbers are kept in benchmarks/results
+	$(BIN)/python -m benchmarks
+
+crds: $(READY) ## Write the CRDs of charts/joiner-crds anew from the model
+	$(BIN)/python tools/gen_crds.py
+
+lock: $(READY) ## Pin the versions that are installed, anew, from pyproject.toml
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--group dev pyproject.toml -o requirements/dev.txt
+	echo uv | $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header - -o requirements/uv.txt
+
+clean: ## Throw away what was made here
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .hypothesis build dist
+
+$(READY): pyproject.toml requirements/dev.txt requirements/uv.txt tools/bootstrap.py
+	@$(PYTHON) tools/bootstrap.py .venv
+	@touch $@

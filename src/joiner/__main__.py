@@ -1,0 +1,5 @@
+"""`python -m joiner` is `joiner`."""
+
+from joiner.cli.main import main
+
+main()

@@ -1,0 +1,110 @@
+"""Whose kind a document is: ours, somebody else's, a misspelling of ours, or one that ours have replaced."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from joiner.admission.check import Found, check
+from joiner.admission.kinds import Kinds
+from joiner.admission.problem import Problem, nearest
+from joiner.admission.schema import Schema, Shape
+from joiner.model.custom import CustomObject
+from joiner.model.rules import DNS_SUBDOMAIN, Field
+
+_NODEPOOL: Final = "write a NodePool (karpenter.sh/v1)"
+_EC2_CLASS: Final = "write an EC2NodeClass (karpenter.k8s.aws/v1)"
+_FORMER_KINDS: Final[Mapping[str, str]] = {
+    "Provisioner": f"Provisioner was replaced by NodePool: {_NODEPOOL} with its requirements under spec.template.spec",
+    "Machine": "Machine was replaced by NodeClaim (karpenter.sh/v1), which is made for you",
+    "AWSNodeTemplate": f"AWSNodeTemplate was replaced by EC2NodeClass: {_EC2_CLASS}",
+}
+_FORMER_VERSIONS: Final = ("v1alpha5", "v1beta1")
+_OUR_GROUPS_BEGIN: Final = "karpenter."
+_LIKELY_GROUP: Final = 0.75
+_LIKELY_KIND: Final = 0.8
+_NAME: Final = Schema(shape=Shape.TEXT, field=DNS_SUBDOMAIN)
+_TEXTS: Final = Schema(shape=Shape.MAP, element=Schema(shape=Shape.TEXT))
+_METADATA: Final[Mapping[str, Schema]] = {"name": _NAME, "labels": _TEXTS, "annotations": _TEXTS}
+_ANYTHING: Final = Schema(shape=Shape.MAP, field=Field())
+
+
+def identify(raw: Mapping[Any, Any], kinds: Kinds) -> tuple[type[CustomObject] | None, tuple[Problem, ...]]:
+    """The class of a document. Without one, problems say why it should have had one; none means it is not ours."""
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    missing = [_missing(name, kind, kinds) for name in ("apiVersion", "kind") if raw.get(name) is None]
+    if missing:
+        return None, tuple(missing)
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        name = "kind" if isinstance(api_version, str) else "apiVersion"
+        return None, (Problem(path=name, message=f"must be text, not {raw.get(name)!r}"),)
+    return kinds.find(api_version, kind), () if kinds.find(api_version, kind) else _strange(api_version, kind, kinds)
+
+
+def _missing(name: str, kind: Any, kinds: Kinds) -> Problem:
+    if name == "apiVersion":
+        versions = tuple(known.api_version() for known in kinds if known.kind == kind)
+        if versions:
+            return Problem(path=name, message=f"is missing; add apiVersion: {versions[0]}", allowed=versions)
+    return Problem(path=name, message="is missing; every Kubernetes object says what it is")
+
+
+def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
+    group, _, version = api_version.rpartition("/")
+    groups = {known.group for known in kinds}
+    is_ours = group in groups
+    if (is_ours or group.startswith(_OUR_GROUPS_BEGIN)) and (former := _former(group, version, kind, kinds)):
+        return (former,)
+    alike = nearest(kind, (known.kind for known in kinds), _LIKELY_KIND)
+    if alike is None or not (is_ours or nearest(group, groups, _LIKELY_GROUP)):
+        return _unknown(group, kind, kinds) if is_ours and group.startswith(_OUR_GROUPS_BEGIN) else ()
+    meant = next(known for known in kinds if known.kind == alike)
+    if kind == alike:
+        return (
+            Problem(
+                path="apiVersion",
+                message=f"{kind} is not known in {api_version}",
+                allowed=(meant.api_version(),),
+                nearest=meant.api_version(),
+            ),
+        )
+    return _unknown(group, kind, kinds)
+
+
+def _unknown(group: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
+    known = tuple(sorted(known.kind for known in kinds))
+    return (
+        Problem(
+            path="kind", message=f"there is no kind {kind} in {group}", allowed=known, nearest=nearest(kind, known)
+        ),
+    )
+
+
+def _former(group: str, version: str, kind: str, kinds: Kinds) -> Problem | None:
+    if kind in _FORMER_KINDS:
+        return Problem(path="kind", message=_FORMER_KINDS[kind])
+    today = next((known.api_version() for known in kinds if (known.group, known.kind) == (group, kind)), None)
+    if kind == "EC2NodeClass" and today is None:
+        today = f"{group}/v1"
+    if today and version in _FORMER_VERSIONS and today != f"{group}/{version}":
+        return Problem(
+            path="apiVersion",
+            message=f"{group}/{version} is a former version of {kind}; write {today}, and mind that fields have moved",
+            allowed=(today,),
+            nearest=today,
+        )
+    return None
+
+
+def check_metadata(raw: Mapping[Any, Any], found: Found) -> None:
+    """The part every object has: a name, and labels and annotations that are text."""
+    metadata = raw.get("metadata")
+    if metadata is None:
+        found.is_typed = False
+        found.say("metadata.name", "is missing; every object needs a name")
+        return
+    if not check(_ANYTHING, metadata, "metadata", found):
+        return
+    if metadata.get("name") is None:
+        found.say("metadata.name", "is missing; every object needs a name")
+    for name, schema in _METADATA.items():
+        if metadata.get(name) is not None:
+            check(schema, metadata[name], f"metadata.{name}", found)

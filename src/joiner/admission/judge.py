@@ -1,0 +1,70 @@
+"""The offline judge: everything that is wrong with a document, found with the schema and rules its CRD is made of."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from joiner.admission.check import Found, check
+from joiner.admission.defaults import with_defaults
+from joiner.admission.identity import check_metadata, identify
+from joiner.admission.kinds import Kinds
+from joiner.admission.normalise import normalise
+from joiner.admission.problem import Problem
+from joiner.admission.runtime import runtime_problems
+from joiner.admission.schema import schema_of
+from joiner.model import codec
+from joiner.model.custom import CustomObject
+from joiner.model.labels import Vocabulary
+
+__all__ = ["judge", "normalise"]
+
+_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
+_READING_PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
+
+
+def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = None) -> tuple[Problem, ...]:
+    """Every problem of one document, or nothing if it may enter, or is none of our kinds (ask `kinds.find`).
+
+    Give the object as it was before as `old` to judge a change. Fields are checked first, then the rules between them, then
+    what the controllers would find at run time; a place that is wrong already is not blamed again.
+    """
+    if not isinstance(raw, Mapping):
+        return (Problem(path="", message="must be a mapping with apiVersion, kind, metadata and spec"),)
+    kind, problems = identify(raw, kinds)
+    if kind is None:
+        return problems
+    found = Found()
+    check_metadata(raw, found)
+    schema = schema_of(kind)
+    body = with_defaults(schema, _body(raw))
+    check(schema, body, "", found, with_defaults(schema, _body(old)) if isinstance(old, Mapping) else None)
+    if found.is_typed:
+        for problem in _at_run_time(raw, body, kind, vocabulary):
+            if not any(_same_place(problem.path, earlier.path) for earlier in found.problems):
+                found.problems.append(problem)
+    return tuple(found.problems)
+
+
+def _body(raw: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: part for name, part in raw.items() if name not in _EVERY_OBJECT}
+
+
+def _at_run_time(
+    raw: Mapping[Any, Any], body: dict[Any, Any], kind: type[CustomObject], vocabulary: Vocabulary
+) -> tuple[Problem, ...]:
+    document, _ = normalise({"kind": raw["kind"], **body})
+    try:
+        subject = codec.decode(document, kind)
+    except msgspec.ValidationError as error:
+        match = _READING_PLACE.fullmatch(str(error))
+        message, path = (match[1], match[2]) if match else (str(error), "")
+        return (Problem(path=path, message=message),)
+    return runtime_problems(subject, vocabulary)
+
+
+def _same_place(one: str, other: str) -> bool:
+    """Whether one path is the other, or lies in it."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer == shorter or (longer.startswith(shorter) and longer[len(shorter)] in ".[")

@@ -1,0 +1,209 @@
+"""What only the controllers can judge, because it needs the provider's labels: the source of `ValidationSucceeded`.
+
+All problems are collected. The rules of the CRDs are asked again, since an object may be older than its CRD.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from joiner.admission.problem import Problem, nearest
+from joiner.model import labels
+from joiner.model.custom import CustomObject
+from joiner.model.labels import Vocabulary
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.model.nodepool import NodePool
+from joiner.model.requirement import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    OPERATORS,
+    SelectorRequirement,
+    SelectorRequirementWithMinValues,
+)
+from joiner.model.taints import Taint
+from joiner.model.typesettings import InstanceTypeSettings
+
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+", re.ASCII)
+
+
+def runtime_problems(subject: CustomObject, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+    """What is wrong with an object whose structure is sound."""
+    match subject:
+        case NodePool():
+            return nodepool_problems(subject, vocabulary)
+        case NodeOverlay():
+            return overlay_problems(subject, vocabulary)
+        case InstanceTypeSettings():
+            return settings_problems(subject, vocabulary)
+    return ()
+
+
+def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+    """What keeps a NodePool from being used, as far as the pool itself shows."""
+    template = pool.spec.template
+    path = "spec.template.spec"
+    return (
+        *_template_labels(template.metadata.labels.items(), vocabulary),
+        *_taints(template.spec.taints, template.spec.startup_taints, path),
+        *_pool_requirements(template.spec.requirements, vocabulary, f"{path}.requirements"),
+    )
+
+
+def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+    """What is wrong or odd about an overlay. It only chooses by labels, so a reserved label is odd and not an error."""
+    selector = overlay.spec.selector
+    return (
+        *_selected("spec.selector.matchLabels", selector.match_labels, vocabulary),
+        *_expressions("spec.selector.matchExpressions", selector.match_expressions, vocabulary),
+        *_expressions("spec.requirements", overlay.spec.requirements, vocabulary),
+    )
+
+
+def settings_problems(settings: InstanceTypeSettings, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+    """What is wrong with the offerings, whose entries the CRD leaves open so that bare numbers are accepted."""
+    return tuple(
+        problem
+        for index, entry in enumerate(settings.spec.offerings or ())
+        for key, value in entry.items()
+        for problem in _offering_value(f"spec.offerings[{index}][{key}]", key, value, vocabulary)
+    )
+
+
+def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> Iterator[Problem]:
+    for key, value in items:
+        path = f"spec.template.metadata.labels[{key}]"
+        if why := labels.key_problem(key):
+            yield Problem(path=path, message=f"the label key {key!r} {why}")
+        elif why := _reserved(key, vocabulary):
+            yield Problem(path=path, message=why)
+        if why := labels.value_problem(value):
+            yield Problem(path=path, message=f"the label value {value!r} {why}")
+
+
+def _reserved(key: str, vocabulary: Vocabulary) -> str | None:
+    if key == labels.NODEPOOL:
+        return f"{key} is set by Joiner on every node of the pool and cannot be chosen"
+    if vocabulary.is_restricted(key):
+        return f"{key} is reserved: Joiner or the provider sets the labels of its domain"
+    return None
+
+
+def _taints(taints: tuple[Taint, ...], startup_taints: tuple[Taint, ...], path: str) -> Iterator[Problem]:
+    seen: dict[tuple[str, str], str] = {}
+    for name, listed in (("taints", taints), ("startupTaints", startup_taints)):
+        for index, taint in enumerate(listed):
+            place = f"{path}.{name}[{index}]"
+            if why := labels.key_problem(taint.key):
+                yield Problem(path=f"{place}.key", message=f"the taint key {taint.key!r} {why}")
+            if taint.value and (why := labels.key_problem(taint.value)):
+                yield Problem(path=f"{place}.value", message=f"the taint value {taint.value!r} {why}")
+            first = seen.setdefault((taint.key, taint.effect), place)
+            if first != place:
+                yield Problem(
+                    path=place, message=f"{taint.key} with effect {taint.effect} is there already, in {first}"
+                )
+
+
+def _pool_requirements(
+    requirements: tuple[SelectorRequirementWithMinValues, ...], vocabulary: Vocabulary, path: str
+) -> Iterator[Problem]:
+    for index, requirement in enumerate(requirements):
+        place = f"{path}[{index}]"
+        key = vocabulary.normal_key(requirement.key)
+        if why := _reserved(key, vocabulary):
+            yield Problem(path=f"{place}.key", message=why)
+        yield from _entry(place, requirement)
+        yield from _known_values(place, key, requirement, vocabulary)
+
+
+def _entry(path: str, requirement: SelectorRequirement) -> Iterator[Problem]:
+    """Key, operator and values by themselves."""
+    if requirement.operator not in OPERATORS:
+        likely = nearest(requirement.operator, OPERATORS)
+        message = f"there is no operator {requirement.operator!r}"
+        yield Problem(path=f"{path}.operator", message=message, allowed=OPERATORS, nearest=likely)
+    if why := labels.key_problem(requirement.key):
+        yield Problem(path=f"{path}.key", message=f"the label key {requirement.key!r} {why}")
+    for index, value in enumerate(requirement.values):
+        if why := labels.value_problem(value):
+            yield Problem(path=f"{path}.values[{index}]", message=f"the label value {value!r} {why}")
+    written = msgspec.to_builtins(requirement)
+    for rule in requirement.rules:
+        if not rule.holds(written):
+            yield Problem(path=path + rule.field, message=rule.message)
+    if requirement.operator in (EXISTS, DOES_NOT_EXIST) and requirement.values:
+        message = f"operator {requirement.operator} takes no values; they are ignored"
+        yield Problem(path=f"{path}.values", message=message, severity="warning")
+
+
+def _known_values(
+    path: str, key: str, requirement: SelectorRequirementWithMinValues, vocabulary: Vocabulary
+) -> Iterator[Problem]:
+    """Of a label with a closed set of values some must be known, and as many as minValues asks for."""
+    allowed = vocabulary.closed_values.get(key)
+    if allowed is None or requirement.operator != IN or not requirement.values:
+        return
+    known = {value for value in requirement.values if vocabulary.normal_value(key, value) in allowed}
+    if not known:
+        message = f"{key} has none of the values {', '.join(requirement.values)}"
+        likely = nearest(requirement.values[0], allowed)
+        yield Problem(path=f"{path}.values", message=message, allowed=allowed, nearest=likely)
+    elif len(known) < (requirement.min_values or 0):
+        message = (
+            f"minValues asks for {requirement.min_values} values of {key}, but only {len(known)} of those listed exist"
+        )
+        yield Problem(path=f"{path}.minValues", message=message, allowed=allowed)
+    else:
+        for index, value in enumerate(requirement.values):
+            if value not in known:
+                message = f"{key} has no value {value}; it is ignored"
+                yield _warned(f"{path}.values[{index}]", message, allowed=allowed, nearest=nearest(value, allowed))
+
+
+def _expressions(path: str, expressions: tuple[SelectorRequirement, ...], vocabulary: Vocabulary) -> Iterator[Problem]:
+    for index, expression in enumerate(expressions):
+        place = f"{path}[{index}]"
+        yield from _entry(place, expression)
+        yield from _odd_key(f"{place}.key", expression.key, vocabulary)
+
+
+def _selected(path: str, chosen: Any, vocabulary: Vocabulary) -> Iterator[Problem]:
+    for key, value in chosen.items():
+        if why := labels.key_problem(key):
+            yield Problem(path=f"{path}[{key}]", message=f"the label key {key!r} {why}")
+        if why := labels.value_problem(value):
+            yield Problem(path=f"{path}[{key}]", message=f"the label value {value!r} {why}")
+        yield from _odd_key(f"{path}[{key}]", key, vocabulary)
+
+
+def _odd_key(path: str, key: str, vocabulary: Vocabulary) -> Iterator[Problem]:
+    if key != labels.NODEPOOL_SEED_SPELLING and vocabulary.is_restricted(key):
+        likely = nearest(key, vocabulary.well_known, 0.8)
+        yield _warned(path, f"{key} is not a label that Joiner or the provider is known to set", nearest=likely)
+
+
+def _offering_value(path: str, key: str, value: str | float, vocabulary: Vocabulary) -> Iterator[Problem]:
+    text = str(value)
+    if key == labels.PRICE:
+        if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
+            yield Problem(path=path, message=f"{text!r} is not a price: write a number that is not negative, like 0.40")
+        return
+    if why := labels.key_problem(key):
+        yield Problem(path=path, message=f"the label key {key!r} {why}")
+    elif why := _reserved(vocabulary.normal_key(key), vocabulary):
+        known = (labels.PRICE, *sorted(vocabulary.well_known))
+        yield Problem(path=path, message=why, nearest=nearest(key, known, 0.8))
+    if why := labels.value_problem(text):
+        yield Problem(path=path, message=f"the label value {text!r} {why}")
+    allowed = vocabulary.closed_values.get(vocabulary.normal_key(key), (text,))
+    if text not in allowed:
+        message = f"{key} has no value {text}"
+        yield Problem(path=path, message=message, allowed=allowed, nearest=nearest(text, allowed))
+
+
+def _warned(path: str, message: str, **more: Any) -> Problem:
+    return Problem(path=path, message=message, severity="warning", **more)

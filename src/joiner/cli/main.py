@@ -1,0 +1,156 @@
+"""The `joiner` command: finds the command that was asked for, and turns every error into words.
+
+Nothing heavy is imported here: `joiner --help` and shell completion must answer at once.
+"""
+
+import importlib
+import io
+import os
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from joiner import __version__
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "catalog": "Show what NodePools can buy, at which price, and why.",
+    "validate": "Check manifests and print every problem at once.",
+    "crds": "Print or write the CustomResourceDefinitions.",
+    "version": "Print the version.",
+    "completion": "Print the shell completion script.",
+}
+"""Every command with its one line of help: what the list of commands shows without importing any of them."""
+
+EXIT_BUG: Final = 70
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+EPILOG: Final = """\b
+Examples:
+  joiner validate -f manifests/
+  joiner catalog -f manifests/ --nodepool default
+  joiner crds --dir crds/
+  source <(joiner completion bash)
+
+\b
+Environment:
+  NO_COLOR=1       no colour, also on a terminal
+  JOINER_DEBUG=1   the same as --debug
+
+\b
+Exit codes:
+  0  fine
+  1  something is wrong with the input; the message says what
+  2  wrong usage of the command line
+"""
+
+
+class Bug(click.ClickException):
+    """An error that is not the user's."""
+
+    exit_code = EXIT_BUG
+
+
+class Joiner(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of their table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"joiner.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and what is left for it; an unknown one is answered with the nearest spelling."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(COMMANDS)}."
+            ctx.fail(f"There is no command '{name}'; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands and options, without importing the commands."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Errors end in a message and an exit code, with a traceback only when it was asked for."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            _silence_stdout()
+            ctx.exit(EXIT_BROKEN_PIPE)
+        except Exception as error:
+            _explain(error, debug=ctx.params["debug"])
+
+
+@click.group(
+    cls=Joiner, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.option("--debug", is_flag=True, envvar="JOINER_DEBUG", help="Show the traceback when something goes wrong.")
+@click.version_option(__version__, "-V", "--version", prog_name="joiner", message="%(prog)s %(version)s")
+def cli(debug: bool) -> None:
+    """Joiner buys the nodes that your pods need, and explains why.
+
+    These commands work on files; none of them needs a cluster.
+    """
+
+
+def main() -> None:
+    """The entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character gets an escape, not an error.
+            stream.reconfigure(errors="backslashreplace")
+    cli(prog_name="joiner")
+
+
+def _explain(error: Exception, debug: bool) -> NoReturn:
+    if debug:
+        _show_traceback(error, error.__traceback__)
+    if _is_ours(error):
+        raise click.ClickException(str(error)) from None
+    more = "" if debug else "\nRun it again as 'joiner --debug ...' for the details, and please report them."
+    raise Bug(f"this is a bug in joiner, not a mistake of yours: {type(error).__name__}: {error}{more}") from None
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether somebody here foresaw the error: its class, or one it derives from, is defined in this package."""
+    return any(kind.__module__.partition(".")[0] == "joiner" for kind in type(error).__mro__)
+
+
+def _show_traceback(error: Exception, trace: TracebackType | None) -> None:
+    import traceback
+
+    click.echo("".join(traceback.format_exception(type(error), error, trace)), err=True, nl=False)
+
+
+def _silence_stdout() -> None:
+    """Nobody reads any more: let the interpreter's last flush go nowhere instead of complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,124 @@
+"""What `-o/--output` means in every command: a table for people, JSON or YAML for machines.
+
+A table looks the same on a terminal and in a pipe, but for colour, and for long cells, which a terminal wraps at its width
+and a pipe gets whole. The table library is imported only to draw on a terminal.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+TABLE: Final = "table"
+JSON: Final = "json"
+YAML: Final = "yaml"
+_GAP: Final = "  "
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of a table with a style, like `red` or `bold`, for those who see colour."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; numbers stand at the right."""
+
+    name: str
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column names."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str | Cell, ...], ...]
+
+
+def option(*forms: str) -> Callable[[F], F]:
+    """The `-o/--output` option of a command, with the first form as default; all three when none is given."""
+    choice = click.Choice(forms or (TABLE, JSON, YAML))
+    return click.option(
+        "-o", "--output", "form", type=choice, default=choice.choices[0], show_default=True, help="Output format."
+    )
+
+
+def data(value: Any, form: str) -> None:
+    """Print JSON-like data as JSON or YAML."""
+    if form == YAML:
+        from joiner.yamldoc import dump
+
+        click.echo(dump(value), nl=False)
+    else:
+        import json
+
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def table(drawn: Table) -> None:
+    """Print a table."""
+    if sys.stdout.isatty():
+        _draw(drawn)
+        return
+    for line in plain(drawn):
+        click.echo(line)
+
+
+def plain(drawn: Table) -> list[str]:
+    """The lines of a table without colour, as wide as it takes."""
+    rows = [[column.name for column in drawn.columns], *([_text(cell) for cell in row] for row in drawn.rows)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(drawn.columns))]
+    return [_GAP.join(_padded(row, widths, drawn.columns)).rstrip() for row in rows]
+
+
+def styled(text: str, style: str) -> str:
+    """The text in a colour, for those who see colour."""
+    return click.style(text, fg=style) if in_colour() else text
+
+
+def bold(text: str) -> str:
+    """A headline, for those who see colour."""
+    return click.style(text, bold=True) if in_colour() else text
+
+
+def safe(text: str) -> str:
+    """The text with control characters spelled out: what comes from a file must not steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def in_colour() -> bool:
+    """Whether colour is wanted: on a terminal that can, unless the user said no."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _text(cell: str | Cell) -> str:
+    return safe(cell.text if isinstance(cell, Cell) else cell)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> list[str]:
+    return [
+        text.rjust(width) if column.right else text.ljust(width)
+        for text, width, column in zip(row, widths, columns, strict=True)
+    ]
+
+
+def _draw(drawn: Table) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
+    for column in drawn.columns:
+        grid.add_column(column.name, justify="right" if column.right else "left", overflow="fold")
+    for row in drawn.rows:
+        grid.add_row(*(Text(_text(cell), style=cell.style if isinstance(cell, Cell) else "") for cell in row))
+    Console(no_color=not in_colour(), highlight=False).print(grid)

@@ -1,0 +1,93 @@
+"""The small things of a cluster that are neither pods nor nodes: services, namespaces, events, leases."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar
+
+from joiner.model.meta import KubeObject, MicroTime, Value
+
+
+class ServiceSpec(Value):
+    """Which pods it stands for."""
+
+    selector: Mapping[str, str] = {}
+
+
+class Service(KubeObject):
+    """A name for a set of pods."""
+
+    kind: ClassVar[str] = "Service"
+    plural: ClassVar[str] = "services"
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class NamespaceStatus(Value):
+    """Whether it is being deleted."""
+
+    phase: str = ""
+
+
+class Namespace(KubeObject):
+    """Where namespaced objects live; affinity terms may choose namespaces by label."""
+
+    kind: ClassVar[str] = "Namespace"
+    plural: ClassVar[str] = "namespaces"
+    namespaced: ClassVar[bool] = False
+
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class ObjectReference(Value):
+    """An object that is spoken about."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class EventSource(Value):
+    """Who speaks."""
+
+    component: str = ""
+    host: str = ""
+
+
+class Event(KubeObject):
+    """Something that happened to an object, told to people."""
+
+    kind: ClassVar[str] = "Event"
+    plural: ClassVar[str] = "events"
+
+    involved_object: ObjectReference = ObjectReference()
+    type: str = "Normal"
+    reason: str = ""
+    message: str = ""
+    count: int = 0
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+
+
+class LeaseSpec(Value):
+    """Who holds it, since when, and how long without a sign of life."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: MicroTime | None = None
+    renew_time: MicroTime | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(KubeObject):
+    """A heartbeat, or the right to be the one who acts."""
+
+    group: ClassVar[str] = "coordination.k8s.io"
+    kind: ClassVar[str] = "Lease"
+    plural: ClassVar[str] = "leases"
+
+    spec: LeaseSpec = LeaseSpec()

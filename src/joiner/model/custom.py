@@ -1,0 +1,31 @@
+"""The base of the kinds we define ourselves: what their CRDs say besides the schema."""
+
+from typing import ClassVar
+
+from joiner.model.meta import KubeObject, Value
+
+
+class Column(Value):
+    """One column of `kubectl get`."""
+
+    name: str
+    path: str
+    type: str = "string"
+    wide: bool = False
+    """Shown only with `-o wide`."""
+
+
+READY: Column = Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status')
+AGE: Column = Column(name="Age", path=".metadata.creationTimestamp", type="date")
+
+
+class CustomObject(KubeObject):
+    """An API object that comes with a CRD of ours."""
+
+    title: ClassVar[str] = ""
+    """One sentence for `kubectl explain`."""
+    short_names: ClassVar[tuple[str, ...]] = ()
+    categories: ClassVar[tuple[str, ...]] = ("karpenter",)
+    columns: ClassVar[tuple[Column, ...]] = (READY, AGE)
+    scale: ClassVar[tuple[str, str] | None] = None
+    """Where the scale subresource finds the wanted and the present number."""

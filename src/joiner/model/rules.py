@@ -1,0 +1,193 @@
+"""How constraints are written beside the fields they constrain: the one source of CRDs and of the offline judge.
+
+A field says `Annotated[<type>, "<description>", Field(…)]`; a class says what holds between its fields in `rules`. Decoding
+does not look at any of this: objects in a cluster were judged when they were written.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from joiner.model import labels, quantity
+from joiner.model.meta import Value
+from joiner.model.quantity import Quantity
+
+
+class Rule(Value):
+    """One whole-object rule, said twice: in CEL for the API server, in Python for the offline judge.
+
+    `holds` gets the JSON value after defaults, and for a rule about changes also the old one. It must bear with fields that
+    are missing, because the judge goes on after the first problem. Tests check that both sayings agree.
+    """
+
+    cel: str
+    message: str
+    holds: Callable[..., bool]
+    field: str = ""
+    """The field to blame, like `.values`; empty for the whole value."""
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether the rule compares with the object as it was before."""
+        return "oldSelf" in self.cel
+
+
+class Field(Value):
+    """What the API says about a field beyond its type."""
+
+    required: bool = False
+    default: Any = None
+    """As written in JSON; nothing if there is no default."""
+    pattern: str = ""
+    words: str = ""
+    """What the pattern admits, for people."""
+    format: str = ""
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    max_items: int | None = None
+    max_properties: int | None = None
+    list_type: str = ""
+    list_keys: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    def over(self, base: "Field") -> "Field":
+        """This and the base together; where both speak this one counts, rules add up."""
+        told = {
+            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) != getattr(_SILENT, name)
+        }
+        return msgspec.structs.replace(base, **{**told, "rules": base.rules + self.rules})
+
+
+_SILENT: Final = Field()
+
+_LABEL_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DNS_NAME: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+
+DNS_SUBDOMAIN: Final = Field(
+    pattern=f"^{_DNS_NAME}$",
+    words="lower case letters, digits, '-' and '.', beginning and ending with a letter or digit",
+    min_length=1,
+    max_length=253,
+)
+LABEL_KEY: Final = Field(
+    pattern=f"^({_DNS_NAME}/)?{_LABEL_NAME}$",
+    words="a label key like example.com/team: an optional DNS name and a slash, then letters, digits, '-', '_' or '.'",
+    max_length=316,
+)
+LABEL_VALUE: Final = Field(
+    pattern=f"^({_LABEL_NAME})?$",
+    words="letters, digits, '-', '_' or '.', beginning and ending with a letter or digit",
+    max_length=63,
+)
+QUALIFIED_OR_EMPTY: Final = Field(
+    pattern=f"^(({_DNS_NAME}/)?{_LABEL_NAME})?$",
+    words="empty, or written like a label key",
+    max_length=316,
+)
+SPAN: Final = Field(
+    pattern="^([0-9]+(s|m|h))+$",
+    words="a length of time in hours, minutes and seconds, like 1h30m",
+    max_length=64,
+)
+SPAN_OR_NEVER: Final = Field(
+    pattern="^(([0-9]+(s|m|h))+|Never)$",
+    words="a length of time in hours, minutes and seconds, like 1h30m, or Never",
+    max_length=64,
+)
+NON_NEGATIVE: Final = Field(
+    pattern=r"^\+?" + quantity.PATTERN.removeprefix(r"^(\+|-)?"),
+    words="an amount that is not negative, like 500m, 2 or 4Gi",
+    minimum=0,
+)
+Amount = Annotated[Quantity, NON_NEGATIVE]
+RESOURCE_LIST: Final = Field(max_properties=100)
+CONDITIONS: Final = Field(list_type="map", list_keys=("type",), max_items=64)
+
+_OURS: Final = "^([^/]*[.])?karpenter[.]sh/"
+"""The domain itself or a proper sub-domain of it; `fookarpenter.sh` is somebody else's."""
+
+
+def quoted(names: tuple[str, ...]) -> str:
+    """A list of texts as CEL writes it."""
+    return "[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+def _is_foreign(key: str, allowed: tuple[str, ...]) -> bool:
+    return key in allowed or not labels.in_domain(key, labels.GROUP)
+
+
+def keys_not_ours(*allowed: str) -> Rule:
+    """The keys of a map stay out of the karpenter.sh domain, but for these."""
+    return Rule(
+        cel=f"self.all(key, key in {quoted(allowed)} || !key.matches('{_OURS}'))",
+        message=f"labels of the domain karpenter.sh and its sub-domains are reserved; only {' and '.join(allowed)} may be used",
+        holds=lambda value: all(_is_foreign(key, allowed) for key in value),
+    )
+
+
+def key_not_ours(*allowed: str) -> Rule:
+    """The `key` of a requirement stays out of the karpenter.sh domain, but for these."""
+    return Rule(
+        cel=f"self.key in {quoted(allowed)} || !self.key.matches('{_OURS}')",
+        message=f"labels of the domain karpenter.sh and its sub-domains are reserved; only {' and '.join(allowed)} may be used",
+        holds=lambda value: _is_foreign(value.get("key", ""), allowed),
+        field=".key",
+    )
+
+
+def keys_without(name: str, message: str) -> Rule:
+    """A map that must not have one key."""
+    return Rule(cel=f"!('{name}' in self)", message=message, holds=lambda value: name not in value)
+
+
+def keys_only(names: tuple[str, ...], message: str) -> Rule:
+    """A map that has no keys but these."""
+    return Rule(
+        cel=f"self.all(key, key in {quoted(names)})",
+        message=message,
+        holds=lambda value: all(key in names for key in value),
+    )
+
+
+def key_is_not(name: str, message: str) -> Rule:
+    """A requirement that must not be about one label."""
+    return Rule(
+        cel=f"self.key != '{name}'", message=message, holds=lambda value: value.get("key") != name, field=".key"
+    )
+
+
+def at_most_one(fields: tuple[str, ...], message: str) -> Rule:
+    """Of several fields at most one is set."""
+    listed = ", ".join(f"has(self.{name})" for name in fields)
+    return Rule(
+        cel=f"[{listed}].filter(given, given).size() <= 1",
+        message=message,
+        holds=lambda value: sum(name in value for name in fields) <= 1,
+    )
+
+
+def both_or_neither(one: str, other: str, message: str) -> Rule:
+    """Two fields that come together."""
+    return Rule(
+        cel=f"has(self.{one}) == has(self.{other})",
+        message=message,
+        holds=lambda value: (one in value) == (other in value),
+    )
+
+
+def same_as_before(name: str, message: str) -> Rule:
+    """A field that keeps its value for the life of the object."""
+    return Rule(
+        cel=f"self.{name} == oldSelf.{name}",
+        message=message,
+        holds=lambda value, old: value.get(name) == old.get(name),
+        field=f".{name}",
+    )
+
+
+def listing(value: Mapping[str, Any], name: str) -> Sequence[Any]:
+    """The list a field of a JSON value holds; empty if there is none."""
+    return value.get(name) or ()

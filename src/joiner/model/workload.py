@@ -1,0 +1,130 @@
+"""What makes pods: workloads and their templates."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from joiner.model.meta import KubeObject, Value
+from joiner.model.pod import PodTemplateSpec
+from joiner.model.selector import LabelSelector
+
+
+class WorkloadSpec(Value):
+    """The part all workloads with a number of replicas share."""
+
+    replicas: int = 1
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class WorkloadStatus(Value):
+    """How many pods there are."""
+
+    replicas: int = 0
+    ready_replicas: int = 0
+    observed_generation: int = 0
+
+
+class Deployment(KubeObject):
+    """Pods by way of ReplicaSets."""
+
+    group: ClassVar[str] = "apps"
+    kind: ClassVar[str] = "Deployment"
+    plural: ClassVar[str] = "deployments"
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class ReplicaSet(KubeObject):
+    """A number of pods that are all alike."""
+
+    group: ClassVar[str] = "apps"
+    kind: ClassVar[str] = "ReplicaSet"
+    plural: ClassVar[str] = "replicasets"
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class StatefulSet(KubeObject):
+    """Pods with names and volumes of their own."""
+
+    group: ClassVar[str] = "apps"
+    kind: ClassVar[str] = "StatefulSet"
+    plural: ClassVar[str] = "statefulsets"
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class DaemonSetSpec(Value):
+    """One pod for each node that fits."""
+
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class DaemonSet(KubeObject):
+    """A pod on every node."""
+
+    group: ClassVar[str] = "apps"
+    kind: ClassVar[str] = "DaemonSet"
+    plural: ClassVar[str] = "daemonsets"
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class ReplicationControllerSpec(Value):
+    """As a ReplicaSet, with labels for a selector."""
+
+    replicas: int = 1
+    selector: Mapping[str, str] = {}
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicationController(KubeObject):
+    """The elder of the ReplicaSet."""
+
+    kind: ClassVar[str] = "ReplicationController"
+    plural: ClassVar[str] = "replicationcontrollers"
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class JobSpec(Value):
+    """Pods that run to an end."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    suspend: bool = False
+
+
+class JobStatus(Value):
+    """How far it is."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class Job(KubeObject):
+    """Pods that run to an end."""
+
+    group: ClassVar[str] = "batch"
+    kind: ClassVar[str] = "Job"
+    plural: ClassVar[str] = "jobs"
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class PodTemplate(KubeObject):
+    """A template that stands alone."""
+
+    kind: ClassVar[str] = "PodTemplate"
+    plural: ClassVar[str] = "podtemplates"
+
+    template: PodTemplateSpec = PodTemplateSpec()

@@ -1,0 +1,1 @@
+"""How we speak: metrics and events, each defined once. Never logic."""

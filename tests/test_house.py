@@ -1,0 +1,140 @@
+"""The manners of the house that import rules cannot see. Each message says what to do instead."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "joiner"
+FILES = sorted(SOURCE.rglob("*.py"))
+CORE = ("model", "requirements.py", "admission", "catalog", "state", "scheduling", "disruption")
+
+LONG_FILES: dict[str, str] = {}
+"""Files over 600 lines, each with the reason why it is still one thing."""
+
+NOT_IN_CORE = {
+    "asyncio": "waiting belongs to the shell",
+    "time": "the core is given `now` as a value",
+    "random": "nothing in the core is decided by chance; order by a stated key",
+    "uuid": "names come from assembly",
+    "os": "the core knows no machine",
+    "logging": "the core returns values; `observe` speaks",
+    "socket": "the outside is reached through kube and cloud only",
+}
+ONE_PLACE = {
+    ("datetime", "now"): "ask the Clock",
+    ("time", "time"): "ask the Clock",
+    ("time", "monotonic"): "ask the Clock",
+    ("time", "perf_counter"): "ask the Clock",
+    ("uuid", "uuid4"): "names come from assembly",
+}
+NEVER = {
+    ("asyncio", "wait"): "it hands back sets; use the ordered task group",
+    ("asyncio", "TaskGroup"): "it cancels in order of memory address; use the ordered task group",
+}
+BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "core", "base", "misc"}
+
+
+def in_core(path: Path) -> bool:
+    return path.relative_to(SOURCE).parts[0] in CORE
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+
+
+def calls(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield node.value.id, node.attr
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+core_files = pytest.mark.parametrize("path", [path for path in FILES if in_core(path)], ids=name)
+every_file = pytest.mark.parametrize("path", FILES, ids=name)
+
+
+@core_files
+def test_the_core_imports_nothing_that_waits_or_reaches_out(path: Path) -> None:
+    found = {module: NOT_IN_CORE[module] for module in imported(path) if module in NOT_IN_CORE}
+
+    assert not found, f"{name(path)}: {found}"
+
+
+@core_files
+def test_the_core_is_plain_functions_without_io(path: Path) -> None:
+    built_in = [
+        node.func.id
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "print", "input")
+    ]
+
+    assert not built_in, f"{name(path)} calls {built_in}: I/O belongs above the line"
+    assert not [f.name for f in functions(path) if isinstance(f, ast.AsyncFunctionDef)], "waiting belongs to the shell"
+
+
+@every_file
+def test_time_and_chance_come_through_one_door(path: Path) -> None:
+    doors = {"clock.py", "assembly.py"}
+    found = [f"{a}.{b}: {ONE_PLACE[a, b]}" for a, b in calls(path) if (a, b) in ONE_PLACE and path.name not in doors]
+    dice = [f"random.{b}: draw from the generator you were given" for a, b in calls(path) if a == "random" and b != "Random"]
+
+    assert not found + dice, f"{name(path)}: {found + dice}"
+
+
+@every_file
+def test_no_task_order_is_left_to_memory_addresses(path: Path) -> None:
+    assert not [f"{a}.{b}: {NEVER[a, b]}" for a, b in calls(path) if (a, b) in NEVER]
+    assert "threading" not in set(imported(path)), f"{name(path)}: the shell has one thread"
+
+
+@every_file
+def test_functions_fit_on_a_screen(path: Path) -> None:
+    long = {f.name: lines for f in functions(path) if (lines := (f.end_lineno or 0) - f.lineno + 1) > 70}
+
+    assert not long, f"{name(path)}: {long} lines; take the parts that have a name of their own out"
+
+
+@every_file
+def test_files_have_one_purpose(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+
+    assert lines <= 600 or name(path) in LONG_FILES, f"{name(path)} has {lines} lines; split it, or name the reason here"
+
+
+@every_file
+def test_every_door_says_what_is_behind_it(path: Path) -> None:
+    assert ast.get_docstring(tree(path)), f"{name(path)} has no docstring: say what it is for and what it never does"
+
+
+@every_file
+def test_everything_has_a_room_of_its_own(path: Path) -> None:
+    assert path.stem not in BANNED_NAMES, f"{name(path)}: a thing without a room of its own has not been understood yet"
+
+
+def test_the_list_of_long_files_is_current() -> None:
+    assert set(LONG_FILES) <= {name(path) for path in FILES}
+
+
+def test_nothing_of_this_machine_is_in_the_repository() -> None:
+    tracked = [path for folder in ("src", "tools", "docs", "examples", "charts") for path in (ROOT / folder).rglob("*")]
+    texts = [path for path in tracked if path.suffix in {".py", ".md", ".yaml", ".toml", ".json"} and path.is_file()]
+
+    assert not [path for path in texts if str(ROOT) in path.read_text(encoding="utf-8")]

@@ -1,0 +1,104 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.admission import table
+from tests.unit.admission.table import BAD, FOREIGN, GOOD, Bad, document, overlay, pool, requirement, settings
+
+from joiner import yamldoc
+from joiner.admission.judge import judge, normalise
+from joiner.admission.kinds import CORE_KINDS
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.model.labels import Vocabulary
+
+KINDS = CORE_KINDS.plus(KWOKNodeClass)
+VOCABULARY = Vocabulary().extended(restricted_domains=["karpenter.kwok.sh"])
+FILE = Path(__file__).parents[2] / "data" / "admission" / "design-examples.yaml"
+EXAMPLES = yamldoc.documents(FILE.read_text(encoding="utf-8"), FILE.name)
+
+
+@pytest.mark.parametrize("raw", GOOD.values(), ids=GOOD)
+def test_a_good_object_has_no_problem(raw: Any) -> None:
+    assert judge(raw, KINDS, VOCABULARY) == ()
+
+
+@pytest.mark.parametrize("bad", BAD, ids=[bad.case for bad in BAD])
+def test_a_bad_object_is_blamed_where_it_is_wrong(bad: Bad) -> None:
+    problems = [problem for problem in judge(bad.document, KINDS, VOCABULARY, old=bad.old) if problem.path == bad.path]
+
+    assert [problem.severity for problem in problems] == ["error"]
+    assert bad.nearest is None or problems[0].nearest == bad.nearest
+    assert bad.words in str(problems[0]) + problems[0].message
+
+
+@pytest.mark.parametrize("bad", BAD, ids=[bad.case for bad in BAD])
+def test_one_mistake_is_one_problem(bad: Bad) -> None:
+    problems = judge(bad.document, KINDS, VOCABULARY, old=bad.old)
+
+    expected = 2 if bad.case.startswith("an unknown signal in") else 1
+    assert len(problems) == expected, [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize(("api_version", "kind"), FOREIGN)
+def test_kinds_of_others_are_passed_over(api_version: str, kind: str) -> None:
+    assert judge(document(api_version, kind), KINDS, VOCABULARY) == ()
+
+
+def test_all_problems_are_told_at_once() -> None:
+    raw = pool(
+        requirement(operator="Inn"),
+        requirement("karpenter.sh/a", values=[]),
+        labels={"karpenter.sh/b": "c"},
+        weight=0,
+        replicas=1,
+        limits={"cpu": "1GB"},
+    )
+
+    paths = {problem.path for problem in judge(raw, KINDS, VOCABULARY)}
+
+    assert paths >= {"spec.weight", "spec.limits[cpu]", "spec.template.metadata.labels", f"{table.ENTRY}.operator"}
+    assert paths >= {f"{table.TEMPLATE}.requirements[1].key", f"{table.TEMPLATE}.requirements[1].values", "spec.limits"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES.documents, ids=lambda example: example.data["metadata"]["name"])
+def test_every_example_of_the_designs_is_accepted(example: yamldoc.Document) -> None:
+    raw, warnings = normalise(example.data)
+
+    assert judge(raw, KINDS, VOCABULARY) == ()
+    assert all(warning.severity == "warning" for warning in warnings)
+
+
+def test_one_mapping_of_expressions_becomes_a_list_and_numbers_become_text() -> None:
+    written = {"key": "a", "operator": "Gt", "values": [2048]}
+    raw = overlay(selector={"matchExpressions": written, "matchLabels": {"b": 3}})
+
+    changed, warnings = normalise(raw)
+
+    selector = changed["spec"]["selector"]
+    assert selector == {"matchExpressions": [{**written, "values": ["2048"]}], "matchLabels": {"b": "3"}}
+    assert len(warnings) == 3
+    assert raw["spec"]["selector"]["matchExpressions"] == {"key": "a", "operator": "Gt", "values": [2048]}
+
+
+def test_a_price_stays_as_it_was_written() -> None:
+    changed, warnings = normalise(settings(offerings=[{"karpenter.sh/price": yamldoc.Number("0.40"), "rack": 7}]))
+
+    assert changed["spec"]["offerings"] == [{"karpenter.sh/price": "0.40", "rack": "7"}]
+    assert warnings == ()
+
+
+@pytest.mark.parametrize("raw", [None, [], "text", {}, {"spec": []}, overlay(selector=[1]), settings(offerings=[1])])
+def test_normalising_leaves_alone_what_it_does_not_understand(raw: Any) -> None:
+    assert normalise(raw) == (raw, ())
+
+
+def test_values_of_an_operator_without_values_are_only_odd() -> None:
+    raw = pool(requirement(operator="Exists"), requirement("karpenter.sh/capacity-type", values=["spot", "cheap"]))
+
+    assert [problem.severity for problem in judge(raw, KINDS, VOCABULARY)] == ["warning", "warning"]
+
+
+def test_an_overlay_may_choose_by_the_label_of_a_class_with_a_warning() -> None:
+    raw = overlay(requirements=[requirement("karpenter.kwok.sh/kwoknodeclass")])
+
+    assert [problem.severity for problem in judge(raw, KINDS, VOCABULARY)] == ["warning"]
