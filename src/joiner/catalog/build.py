@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from joiner.catalog import overlay as overlaying
-from joiner.catalog.index import Index
+from joiner.catalog.index import Index, TypeLabels
 from joiner.catalog.market import InstanceType, Offering
 from joiner.catalog.overlay import Conflict, Overlays
 from joiner.catalog.settings import SettingsOutcome, Settled, settle
@@ -17,7 +17,7 @@ from joiner.model.meta import Value
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings
-from joiner.requirements import Requirement, Requirements
+from joiner.requirements import Requirements
 
 _STAGES: Final = 32
 """How many combinations of types and adjustments are remembered: one per NodeClass and edit, the oldest goes first."""
@@ -127,23 +127,29 @@ class _Stage:
         self._raw = raw
         self._adjustments = adjustments
         # Whatever the provider puts on a type or an offering is well known: no claim needs to define it first.
-        self._vocabulary = vocabulary = vocabulary.extended(well_known=_label_keys(raw))
-        self._settled = settle(raw, adjustments.settings, vocabulary)
-        parts = (part for each in adjustments.overlays for part in overlaying.selector(each, vocabulary))
-        self._asked = tuple(sorted({part.key for part in parts}))
-        self._markets: dict[tuple[Requirement | None, ...], Market] = {}
+        self._vocabulary = vocabulary.extended(well_known=_label_keys(raw))
+        self._settled = settle(raw, adjustments.settings, self._vocabulary)
+        self._described = _label_keys(self._settled.types)
+        self._labels = TypeLabels(self._settled.types)
+        parts = (part for each in adjustments.overlays for part in overlaying.selector(each, self._vocabulary))
+        self._asked = tuple(sorted({part.key for part in parts} & self._described))
+        self._markets: dict[tuple[object, ...], Market] = {}
 
     def market(self, pool: Requirements) -> Market:
-        """The market as nodes with these labels see it: pools that agree on every label an overlay asks for share one."""
-        key = tuple(pool.get(name) for name in self._asked)
+        """The market as nodes with these labels see it.
+
+        Pools share it when the same overlays can mean them, and they agree on every label of a type that those ask for.
+        """
+        overlays = overlaying.relevant(self._adjustments.overlays, pool, self._described, self._vocabulary)
+        seen = tuple(pool.get(name) for name in self._asked)
+        key = (tuple(overlay.name for overlay in overlays), seen)
         known = self._markets.get(key)
         if known is None:
-            seen = Requirements(requirement for name, requirement in pool.items() if name in self._asked)
-            known = self._markets[key] = self._open(seen)
+            known = self._markets[key] = self._open(overlays, pool)
         return known
 
-    def _open(self, pool: Requirements) -> Market:
-        overlays = Overlays(self._adjustments.overlays, pool, self._vocabulary)
+    def _open(self, relevant: tuple[NodeOverlay, ...], pool: Requirements) -> Market:
+        overlays = Overlays(relevant, pool, self._vocabulary)
         types: tuple[InstanceType, ...] = self._settled.types
         conflicts: tuple[Conflict, ...] = ()
         if len(overlays):
@@ -154,7 +160,7 @@ class _Stage:
             raw=self._raw,
             settled=self._settled,
             types=types,
-            index=Index(types, self._vocabulary.well_known),
+            index=Index(types, self._vocabulary.well_known, self._labels),
             overlays=overlays,
             conflicts=conflicts,
             vocabulary=self._vocabulary,
@@ -162,7 +168,8 @@ class _Stage:
 
 
 def _label_keys(types: Iterable[InstanceType]) -> frozenset[str]:
-    # Types of one provider share most of their requirements, so the sets are merged once for each that is different.
-    described = {id(each.requirements): each.requirements for each in types}
+    # Offerings of one provider share most of their requirements, so each different set is looked at once.
     offered = {id(o.requirements): o.requirements for each in types for o in each.offerings}
-    return frozenset(key for requirements in (*described.values(), *offered.values()) for key in requirements)
+    return frozenset(
+        key for requirements in (*(t.requirements for t in types), *offered.values()) for key in requirements
+    )

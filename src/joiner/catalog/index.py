@@ -52,31 +52,16 @@ class _Key:
         return found
 
 
-class Index:
-    """The types of a market, numbered, with their masks. Built once, read by many; memos only remember answers."""
+class TypeLabels:
+    """The types by what their own labels say. Overlays change no labels, so every market of the same types can share it."""
 
-    def __init__(self, types: tuple[InstanceType, ...], well_known: frozenset[str]) -> None:
-        self.types = types
+    def __init__(self, types: tuple[InstanceType, ...]) -> None:
         self.everyone = (1 << len(types)) - 1
-        self._well_known = well_known
         self._keys: dict[str, _Key] = {}
-        self._shapes: dict[Requirements, int] = {}
         for number, instance_type in enumerate(types):
-            self._take(instance_type, 1 << number)
-        self._shape_keys = tuple(sorted({key for shape in self._shapes for key in shape}))
-        self._shape_memo: dict[tuple[Requirement | None, ...], int] = {}
-
-    def _take(self, instance_type: InstanceType, bit: int) -> None:
-        for key, requirement in instance_type.requirements.items():
-            self._keys.setdefault(key, _Key(self.everyone)).note(requirement, bit)
-        for offering in instance_type.offerings:
-            if offering.launchable:
-                self._shapes[offering.requirements] = self._shapes.get(offering.requirements, 0) | bit
-
-    @property
-    def shapes(self) -> tuple[Requirements, ...]:
-        """The different sets of labels that launchable offerings have."""
-        return tuple(self._shapes)
+            bit = 1 << number
+            for key, requirement in instance_type.requirements.items():
+                self._keys.setdefault(key, _Key(self.everyone)).note(requirement, bit)
 
     def described(self, requirements: Requirements) -> int:
         """Types whose own labels agree with the requirements, whether or not they can be bought."""
@@ -86,6 +71,34 @@ class Index:
             if known is not None:
                 found &= known.mask(wanted)
         return found
+
+
+class Index:
+    """The types of a market, numbered, with their masks. Built once, read by many; memos only remember answers."""
+
+    def __init__(
+        self, types: tuple[InstanceType, ...], well_known: frozenset[str], labels: TypeLabels | None = None
+    ) -> None:
+        self.types = types
+        self._labels = labels or TypeLabels(types)
+        self._well_known = well_known
+        self._shapes: dict[Requirements, int] = {}
+        for number, instance_type in enumerate(types):
+            for offering in instance_type.offerings:
+                if offering.launchable:
+                    shape = offering.requirements
+                    self._shapes[shape] = self._shapes.get(shape, 0) | 1 << number
+        self._shape_keys = tuple(sorted({key for shape in self._shapes for key in shape}))
+        self._shape_memo: dict[tuple[Requirement | None, ...], int] = {}
+
+    @property
+    def shapes(self) -> tuple[Requirements, ...]:
+        """The different sets of labels that launchable offerings have."""
+        return tuple(self._shapes)
+
+    def described(self, requirements: Requirements) -> int:
+        """Types whose own labels agree with the requirements, whether or not they can be bought."""
+        return self._labels.described(requirements)
 
     def buyable(self, requirements: Requirements) -> int:
         """Types with a launchable offering that agrees with the requirements."""

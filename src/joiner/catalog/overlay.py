@@ -105,15 +105,20 @@ def pool_labels(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
 class Overlays:
     """The overlays in the order in which they merge, ready to be matched against the offerings of one pool.
 
-    `pool` may be cut down to the keys the selectors ask for: two pools that agree on those get the same result.
+    A set of overlays is an integer with one bit each. For every label some selector asks for, each different thing that
+    can be known about it is judged once; the overlays of an offering are then a few `&`.
     """
 
     def __init__(self, overlays: Iterable[NodeOverlay], pool: Requirements, vocabulary: Vocabulary) -> None:
-        ordered = sorted(overlays, key=lambda overlay: (overlay.spec.weight, overlay.name))
-        self._overlays = tuple((overlay, selector(overlay, vocabulary)) for overlay in ordered)
+        self._overlays = tuple(sorted(overlays, key=lambda overlay: (overlay.spec.weight, overlay.name)))
         self._pool = pool
-        self._verdicts: dict[tuple[Requirement, Requirement | None, Requirement | None], bool] = {}
-        self._effects: dict[tuple[int, ...], Effect] = {}
+        self._asked: dict[str, list[tuple[int, Requirement]]] = {}
+        for number, overlay in enumerate(self._overlays):
+            for part in selector(overlay, vocabulary):
+                self._asked.setdefault(part.key, []).append((1 << number, part))
+        self._everyone = (1 << len(self._overlays)) - 1
+        self._verdicts: dict[tuple[str, Requirement | None, Requirement | None], int] = {}
+        self._effects: dict[int, Effect] = {0: NO_EFFECT}
 
     def __len__(self) -> int:
         return len(self._overlays)
@@ -121,35 +126,51 @@ class Overlays:
     def effects(self, instance_type: InstanceType) -> tuple[Effect, ...]:
         """For each offering of the type, what the overlays do to it."""
         offered = {key for offering in instance_type.offerings for key in offering.requirements}
-        candidates: list[tuple[int, tuple[Requirement, ...]]] = []
-        for position, (_, parts) in enumerate(self._overlays):
-            if all(part.key in offered or self._matches(part, instance_type.requirements, None) for part in parts):
-                candidates.append((position, tuple(part for part in parts if part.key in offered)))
-        if not candidates:
+        of_type = instance_type.requirements
+        meant = self._everyone
+        for key in self._asked:
+            if key not in offered:
+                meant &= self._meant(key, of_type.get(key), None)
+        if not meant:
             return (NO_EFFECT,) * len(instance_type.offerings)
-        return tuple(self._effect(candidates, instance_type, offering) for offering in instance_type.offerings)
+        keys = [(key, of_type.get(key)) for key in self._asked if key in offered]
+        return tuple(self._effect(meant, keys, offering) for offering in instance_type.offerings)
 
-    def _effect(
-        self, candidates: list[tuple[int, tuple[Requirement, ...]]], instance_type: InstanceType, offering: Offering
-    ) -> Effect:
-        matching = tuple(
-            position
-            for position, parts in candidates
-            if all(self._matches(part, instance_type.requirements, offering.requirements) for part in parts)
-        )
-        effect = self._effects.get(matching)
+    def _effect(self, meant: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> Effect:
+        for key, of_type in keys:
+            meant &= self._meant(key, of_type, offering.requirements.get(key))
+        effect = self._effects.get(meant)
         if effect is None:
-            effect = self._effects[matching] = _merged([self._overlays[position][0] for position in matching])
+            members = [overlay for number, overlay in enumerate(self._overlays) if meant >> number & 1]
+            effect = self._effects[meant] = _merged(members)
         return effect
 
-    def _matches(self, part: Requirement, of_type: Requirements, of_offering: Requirements | None) -> bool:
-        typed = of_type.get(part.key)
-        offered = of_offering.get(part.key) if of_offering is not None else None
-        question = (part, typed, offered)
+    def _meant(self, key: str, of_type: Requirement | None, of_offering: Requirement | None) -> int:
+        """The overlays that what is known about one label does not rule out."""
+        question = (key, of_type, of_offering)
         verdict = self._verdicts.get(question)
         if verdict is None:
-            verdict = self._verdicts[question] = matches(part, self._pool.get(part.key), typed, offered)
+            pool = self._pool.get(key)
+            verdict = self._everyone
+            for bit, part in self._asked[key]:
+                if not matches(part, pool, of_type, of_offering):
+                    verdict &= ~bit
+            self._verdicts[question] = verdict
         return verdict
+
+
+def relevant(
+    overlays: Iterable[NodeOverlay], pool: Requirements, described: frozenset[str], vocabulary: Vocabulary
+) -> tuple[NodeOverlay, ...]:
+    """The overlays that can mean nodes of the pool at all, judged by labels that no type or offering has a say in."""
+    return tuple(
+        overlay
+        for overlay in overlays
+        if all(
+            part.key in described or matches(part, pool.get(part.key), None, None)
+            for part in selector(overlay, vocabulary)
+        )
+    )
 
 
 def matches(
