@@ -4,6 +4,8 @@ from copy import deepcopy
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders import VOCABULARY, node_pool
+from tests.strategies import markets, overlay_sets, questions, settings_sets
 
 from joiner.catalog.build import Adjustments, Catalog, Pipeline, build
 from joiner.catalog.index import Index
@@ -11,8 +13,6 @@ from joiner.catalog.market import InstanceType
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import Requirements
-from tests.builders import VOCABULARY, node_pool
-from tests.strategies import markets, overlay_sets, questions, settings_sets
 
 POOL = node_pool(labels={"team": "1"})
 shuffled_overlays = overlay_sets().flatmap(lambda each: st.tuples(st.just(each), st.permutations(each)))

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import VALUES, requirement_sets, requirements_on
 
 from joiner.requirements import Requirement, Requirements
-from tests.strategies import VALUES, requirement_sets, requirements_on
 
 one = requirements_on("key")
 value = st.sampled_from(VALUES)

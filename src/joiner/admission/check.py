@@ -54,8 +54,6 @@ class Found:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.is_typed = True
-        """Whether everything has the shape it should, so that the object can be read at all."""
 
     def say(self, path: str, message: str, **more: Any) -> None:
         """One more problem."""
@@ -69,14 +67,14 @@ def check(schema: Schema, value: Any, path: str, found: Found, old: Any = None) 
     everything at once. An API server would stop before the rules.
     """
     if not _has_shape(schema.shape, value):
-        found.is_typed = False
         found.say(path, _shape_message(schema.shape, value))
         return False
     sound = _check_parts(schema, value, path, found, old)
     _check_value(schema, value, path, found)
     if sound:
         for rule in broken_rules(schema, value, old):
-            found.say(path + rule.field, rule.message)
+            for culprit in _culprits(rule, value):
+                found.say(path + rule.field + culprit, rule.message)
     return sound
 
 
@@ -88,6 +86,11 @@ def broken_rules(schema: Schema, value: Any, old: Any = None) -> Iterator[Rule]:
                 yield rule
         elif not rule.holds(value):
             yield rule
+
+
+def _culprits(rule: Rule, value: Any) -> list[str]:
+    allows = rule.allows_key
+    return [""] if allows is None else [f"[{key}]" for key in value if not allows(key)]
 
 
 def below(schema: Schema, value: Any, path: str, old: Any = None) -> Iterator[tuple[Schema, Any, str, Any]]:
@@ -158,15 +161,16 @@ def _check_names(schema: Schema, value: Mapping[Any, Any], path: str, found: Fou
     sound = True
     for name in value:
         if not isinstance(name, str):
-            sound = found.is_typed = False
+            sound = False
             found.say(_joined(schema.shape, path, name), f'the name {name!r} must be text; put it in quotes: "{name}"')
         elif schema.shape is Shape.OBJECT and name not in schema.properties:
             _say_unknown(schema, name, path, found)
     for name in schema.required:
         if name not in value:
-            found.is_typed = False
             part = schema.properties[name]
-            found.say(_joined(schema.shape, path, name), "is missing", allowed=part.choices)
+            found.say(
+                _joined(schema.shape, path, name), f"is missing; it must be {_NAMES[part.shape]}", allowed=part.choices
+            )
     return sound
 
 
@@ -194,7 +198,6 @@ def _find_below(schema: Schema, name: str) -> str | None:
 
 def _check_value(schema: Schema, value: Any, path: str, found: Found) -> None:
     if schema.choices and value not in schema.choices:
-        found.is_typed = False
         found.say(
             path,
             f"{_short(value)} is not one of the allowed values",
@@ -202,7 +205,6 @@ def _check_value(schema: Schema, value: Any, path: str, found: Found) -> None:
             nearest=nearest(value, schema.choices),
         )
     for complaint in _complaints(schema.shape, schema.field, value):
-        found.is_typed = found.is_typed and schema.shape is not Shape.QUANTITY
         found.say(path, complaint)
 
 
@@ -233,7 +235,7 @@ def _text_complaints(shape: Shape, field: Field, text: str) -> Iterator[str]:
             f"{_short(text)} is not {field.words}" if field.words else f"{_short(text)} does not match {field.pattern}"
         )
     elif field.format == "date-time" and not _is_moment(text):
-        yield f"{_short(text)} is not a moment like 2026-01-31T18:00:00Z"
+        yield f"is {_short(text)}, but must be a moment like 2026-01-31T18:00:00Z"
 
 
 def _number_complaints(field: Field, number: int) -> Iterator[str]:
@@ -252,9 +254,9 @@ def _repetitions(field: Field, items: list[Any]) -> Iterator[str]:
         return
     seen = []
     for index, item in enumerate(items):
-        identity = [item.get(key) for key in field.list_keys] if isinstance(item, Mapping) else item
+        identity = [item.get(key) for key in field.list_keys] if isinstance(item, Mapping) else [item]
         if identity in seen:
-            yield f"entry {index} is there already: {identity}"
+            yield f"entry {index} repeats {', '.join(map(str, identity))}"
         seen.append(identity)
 
 

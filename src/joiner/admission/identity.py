@@ -8,14 +8,14 @@ from joiner.admission.kinds import Kinds
 from joiner.admission.problem import Problem, nearest
 from joiner.admission.schema import Schema, Shape
 from joiner.model.custom import CustomObject
-from joiner.model.rules import DNS_SUBDOMAIN, Field
+from joiner.model.rules import DNS_SUBDOMAIN
 
 _NODEPOOL: Final = "write a NodePool (karpenter.sh/v1)"
-_EC2_CLASS: Final = "write an EC2NodeClass (karpenter.k8s.aws/v1)"
+_EC2_CLASS: Final = "karpenter.k8s.aws/v1"
 _FORMER_KINDS: Final[Mapping[str, str]] = {
     "Provisioner": f"Provisioner was replaced by NodePool: {_NODEPOOL} with its requirements under spec.template.spec",
     "Machine": "Machine was replaced by NodeClaim (karpenter.sh/v1), which is made for you",
-    "AWSNodeTemplate": f"AWSNodeTemplate was replaced by EC2NodeClass: {_EC2_CLASS}",
+    "AWSNodeTemplate": f"AWSNodeTemplate was replaced by EC2NodeClass: write an EC2NodeClass ({_EC2_CLASS})",
 }
 _FORMER_VERSIONS: Final = ("v1alpha5", "v1beta1")
 _OUR_GROUPS_BEGIN: Final = "karpenter."
@@ -24,58 +24,46 @@ _LIKELY_KIND: Final = 0.8
 _NAME: Final = Schema(shape=Shape.TEXT, field=DNS_SUBDOMAIN)
 _TEXTS: Final = Schema(shape=Shape.MAP, element=Schema(shape=Shape.TEXT))
 _METADATA: Final[Mapping[str, Schema]] = {"name": _NAME, "labels": _TEXTS, "annotations": _TEXTS}
-_ANYTHING: Final = Schema(shape=Shape.MAP, field=Field())
+_ANYTHING: Final = Schema(shape=Shape.MAP)
 
 
 def identify(raw: Mapping[Any, Any], kinds: Kinds) -> tuple[type[CustomObject] | None, tuple[Problem, ...]]:
     """The class of a document. Without one, problems say why it should have had one; none means it is not ours."""
     api_version, kind = raw.get("apiVersion"), raw.get("kind")
-    missing = [_missing(name, kind, kinds) for name in ("apiVersion", "kind") if raw.get(name) is None]
-    if missing:
-        return None, tuple(missing)
+    if api_version is None or kind is None:
+        return None, tuple(_missing(name, kind, kinds) for name in ("apiVersion", "kind") if raw.get(name) is None)
     if not isinstance(api_version, str) or not isinstance(kind, str):
         name = "kind" if isinstance(api_version, str) else "apiVersion"
         return None, (Problem(path=name, message=f"must be text, not {raw.get(name)!r}"),)
-    return kinds.find(api_version, kind), () if kinds.find(api_version, kind) else _strange(api_version, kind, kinds)
+    known = kinds.find(api_version, kind)
+    return known, () if known else _strange(api_version, kind, kinds)
 
 
 def _missing(name: str, kind: Any, kinds: Kinds) -> Problem:
     if name == "apiVersion":
         versions = tuple(known.api_version() for known in kinds if known.kind == kind)
         if versions:
-            return Problem(path=name, message=f"is missing; add apiVersion: {versions[0]}", allowed=versions)
+            return Problem(path=name, message=f"is missing; add apiVersion: {versions[0]}")
     return Problem(path=name, message="is missing; every Kubernetes object says what it is")
 
 
 def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
     group, _, version = api_version.rpartition("/")
     groups = {known.group for known in kinds}
-    is_ours = group in groups
-    if (is_ours or group.startswith(_OUR_GROUPS_BEGIN)) and (former := _former(group, version, kind, kinds)):
+    if group.startswith(_OUR_GROUPS_BEGIN) and (former := _former(group, version, kind, kinds)):
         return (former,)
-    alike = nearest(kind, (known.kind for known in kinds), _LIKELY_KIND)
-    if alike is None or not (is_ours or nearest(group, groups, _LIKELY_GROUP)):
-        return _unknown(group, kind, kinds) if is_ours and group.startswith(_OUR_GROUPS_BEGIN) else ()
-    meant = next(known for known in kinds if known.kind == alike)
-    if kind == alike:
-        return (
-            Problem(
-                path="apiVersion",
-                message=f"{kind} is not known in {api_version}",
-                allowed=(meant.api_version(),),
-                nearest=meant.api_version(),
-            ),
-        )
-    return _unknown(group, kind, kinds)
-
-
-def _unknown(group: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
-    known = tuple(sorted(known.kind for known in kinds))
-    return (
-        Problem(
-            path="kind", message=f"there is no kind {kind} in {group}", allowed=known, nearest=nearest(kind, known)
-        ),
-    )
+    meant = next((known for known in kinds if known.kind == kind), None)
+    if meant is not None and (group in groups or nearest(group, groups, _LIKELY_GROUP)):
+        today = meant.api_version()
+        message = f"{kind} is not known in {api_version}"
+        return (Problem(path="apiVersion", message=message, allowed=(today,), nearest=today),)
+    likely = nearest(kind, (known.kind for known in kinds), _LIKELY_KIND)
+    # Other projects share a group with our buffers, so there only a likely misspelling is ours to judge.
+    if group in groups and (likely or group.startswith(_OUR_GROUPS_BEGIN)):
+        message = f"there is no kind {kind} in {group}"
+        known_names = tuple(sorted(known.kind for known in kinds))
+        return (Problem(path="kind", message=message, allowed=known_names, nearest=likely),)
+    return ()
 
 
 def _former(group: str, version: str, kind: str, kinds: Kinds) -> Problem | None:
@@ -83,11 +71,11 @@ def _former(group: str, version: str, kind: str, kinds: Kinds) -> Problem | None
         return Problem(path="kind", message=_FORMER_KINDS[kind])
     today = next((known.api_version() for known in kinds if (known.group, known.kind) == (group, kind)), None)
     if kind == "EC2NodeClass" and today is None:
-        today = f"{group}/v1"
+        today = _EC2_CLASS
     if today and version in _FORMER_VERSIONS and today != f"{group}/{version}":
         return Problem(
             path="apiVersion",
-            message=f"{group}/{version} is a former version of {kind}; write {today}, and mind that fields have moved",
+            message=f"{group}/{version} is a former version of {kind}, and fields have moved since",
             allowed=(today,),
             nearest=today,
         )
@@ -98,7 +86,6 @@ def check_metadata(raw: Mapping[Any, Any], found: Found) -> None:
     """The part every object has: a name, and labels and annotations that are text."""
     metadata = raw.get("metadata")
     if metadata is None:
-        found.is_typed = False
         found.say("metadata.name", "is missing; every object needs a name")
         return
     if not check(_ANYTHING, metadata, "metadata", found):

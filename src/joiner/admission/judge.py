@@ -1,10 +1,7 @@
 """The offline judge: everything that is wrong with a document, found with the schema and rules its CRD is made of."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
-
-import msgspec
 
 from joiner.admission.check import Found, check
 from joiner.admission.defaults import with_defaults
@@ -21,7 +18,6 @@ from joiner.model.labels import Vocabulary
 __all__ = ["judge", "normalise"]
 
 _EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
-_READING_PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 
 
 def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = None) -> tuple[Problem, ...]:
@@ -40,11 +36,9 @@ def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = No
     schema = schema_of(kind)
     body = with_defaults(schema, _body(raw))
     check(schema, body, "", found, with_defaults(schema, _body(old)) if isinstance(old, Mapping) else None)
-    if found.is_typed:
-        for problem in _at_run_time(raw, body, kind, vocabulary):
-            if not any(_same_place(problem.path, earlier.path) for earlier in found.problems):
-                found.problems.append(problem)
-    return tuple(found.problems)
+    seen = tuple(found.problems)
+    later = _at_run_time(raw, body, kind, vocabulary, is_refused=any(problem.is_error for problem in seen))
+    return seen + tuple(problem for problem in later if not any(_same_place(problem.path, one.path) for one in seen))
 
 
 def _body(raw: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -52,15 +46,14 @@ def _body(raw: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _at_run_time(
-    raw: Mapping[Any, Any], body: dict[Any, Any], kind: type[CustomObject], vocabulary: Vocabulary
+    raw: Mapping[Any, Any], body: dict[Any, Any], kind: type[CustomObject], vocabulary: Vocabulary, *, is_refused: bool
 ) -> tuple[Problem, ...]:
     document, _ = normalise({"kind": raw["kind"], **body})
     try:
         subject = codec.decode(document, kind)
-    except msgspec.ValidationError as error:
-        match = _READING_PLACE.fullmatch(str(error))
-        message, path = (match[1], match[2]) if match else (str(error), "")
-        return (Problem(path=path, message=message),)
+    except codec.DecodeError as error:
+        # What was refused already is not readable for the reasons that were given.
+        return () if is_refused else (Problem(path=error.path, message=error.problem),)
     return runtime_problems(subject, vocabulary)
 
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from joiner.admission.problem import Problem, nearest
-from joiner.model import labels
+from joiner.model import cron, labels
 from joiner.model.custom import CustomObject
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeoverlay import NodeOverlay
-from joiner.model.nodepool import NodePool
+from joiner.model.nodepool import Budget, NodePool
 from joiner.model.requirement import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -50,6 +50,7 @@ def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[Problem, 
         *_template_labels(template.metadata.labels.items(), vocabulary),
         *_taints(template.spec.taints, template.spec.startup_taints, path),
         *_pool_requirements(template.spec.requirements, vocabulary, f"{path}.requirements"),
+        *_schedules(pool.spec.disruption.budgets),
     )
 
 
@@ -162,6 +163,14 @@ def _known_values(
             if value not in known:
                 message = f"{key} has no value {value}; it is ignored"
                 yield _warned(f"{path}.values[{index}]", message, allowed=allowed, nearest=nearest(value, allowed))
+
+
+def _schedules(budgets: tuple[Budget, ...]) -> Iterator[Problem]:
+    for index, budget in enumerate(budgets):
+        try:
+            cron.parse(budget.schedule or "@daily")
+        except cron.CronError as error:
+            yield Problem(path=f"spec.disruption.budgets[{index}].schedule", message=str(error))
 
 
 def _expressions(path: str, expressions: tuple[SelectorRequirement, ...], vocabulary: Vocabulary) -> Iterator[Problem]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
-from joiner.model.meta import KubeObject, MicroTime, Value
+from joiner.model.meta import KubeObject, Value
+from joiner.model.microtime import MicroTime
 
 
 class ServiceSpec(Value):
@@ -56,7 +57,7 @@ class EventSource(Value):
     host: str = ""
 
 
-class Event(KubeObject):
+class Event(KubeObject, omit_defaults=False):
     """Something that happened to an object, told to people."""
 
     kind: ClassVar[str] = "Event"

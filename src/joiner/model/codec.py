@@ -1,17 +1,48 @@
-"""Raw JSON-like data to typed values and back, for the types the struct library does not know."""
+"""Raw JSON-like data to typed values and back, for the types the struct library does not know.
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+Reading drops fields we do not model and treats null as absent, as the API server does. Writing leaves out what has its default
+value. What was dropped is kept safe by writing patches only; see `patch`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from joiner.model import quantity
+from joiner.model import quantity, resources
 from joiner.model.duration import Duration
+from joiner.model.meta import KubeObject
+from joiner.model.microtime import MicroTime
 from joiner.model.quantity import Quantity
 
 T = TypeVar("T")
 
-_READERS: dict[type, Callable[[Any], Any]] = {Quantity: quantity.parse, Duration: Duration.parse}
+_WHERE: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key` in `)?\$(.*)`)?")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+class DecodeError(msgspec.ValidationError):
+    """The data does not have the shape of the kind. Its text is put as the struct library puts its own."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{problem} - at `$.{path}`" if path else problem)
+        self.path = path
+        """Like `spec.taints[0].effect`; empty for the whole document."""
+        self.problem = problem
+
+
+def _micro_time(raw: Any) -> MicroTime:
+    return MicroTime.of(msgspec.convert(raw, type=datetime))
+
+
+_READERS: dict[type, Callable[[Any], Any]] = {
+    Quantity: quantity.parse,
+    Duration: Duration.parse,
+    MicroTime: _micro_time,
+}
 
 
 def _read(kind: type, raw: Any) -> Any:
@@ -22,10 +53,148 @@ def _read(kind: type, raw: Any) -> Any:
 
 
 def decode(raw: Any, kind: type[T]) -> T:
-    """A typed value from data that was already parsed (YAML, JSON). Fields we do not model are passed over."""
-    return msgspec.convert(raw, type=kind, dec_hook=_read, strict=True)
+    """A typed value from data that was already parsed (YAML, JSON)."""
+    try:
+        return _converted(raw, kind)
+    except msgspec.ValidationError:
+        pass  # perhaps only because of a null; the second try also gives the message
+    raw = _without_nulls(raw)
+    try:
+        return _converted(raw, kind)
+    except msgspec.ValidationError as problem:
+        words, path = _parts(problem)
+        raise DecodeError(_located(raw, kind, path), words) from None
 
 
 def decode_json(data: bytes | str, kind: type[T]) -> T:
     """A typed value straight from JSON."""
-    return msgspec.json.decode(data, type=kind, dec_hook=_read)
+    try:
+        return msgspec.json.decode(data, type=kind, dec_hook=_read)
+    except msgspec.ValidationError:
+        return decode(msgspec.json.decode(data), kind)
+    except msgspec.DecodeError as problem:
+        raise DecodeError("", f"not JSON: {problem}") from None
+
+
+def _converted(raw: Any, kind: type[T]) -> T:
+    return msgspec.convert(raw, type=kind, dec_hook=_read, strict=True)
+
+
+def _without_nulls(raw: Any) -> Any:
+    if isinstance(raw, Mapping):
+        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
+    if isinstance(raw, list | tuple):
+        return [_without_nulls(item) for item in raw]
+    return raw
+
+
+def _parts(problem: msgspec.ValidationError) -> tuple[str, str]:
+    match = _WHERE.fullmatch(str(problem))
+    assert match is not None  # the pattern takes any text
+    return match[1], match[2] or ""
+
+
+def _located(raw: Any, kind: type, path: str) -> str:
+    """The path with the key of a map filled in, which the struct library leaves out as `[...]`.
+
+    The key is found by trying the entries of the map one by one. Of maps inside maps only the outer key is given.
+    """
+    outer, gap, rest = path.partition("[...]")
+    if gap:
+        steps = _steps(outer)
+        entries = _at(raw, steps)
+        key = next(
+            (each for each in entries if _fails(_replaced(raw, steps, {each: entries[each]}), kind, path)), "..."
+        )
+        inner = rest.partition("[...]")[0]
+        path = f"{outer}[{key}]{inner}" if "." in key else f"{outer}.{key}{inner}"
+    return path.removeprefix(".")
+
+
+def _fails(raw: Any, kind: type, path: str) -> bool:
+    try:
+        _converted(raw, kind)
+    except msgspec.ValidationError as problem:
+        return _parts(problem)[1] == path
+    return False
+
+
+def _steps(path: str) -> list[str | int]:
+    return [name or int(index) for name, index in _STEP.findall(path)]
+
+
+def _at(raw: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        raw = raw[step]
+    return raw
+
+
+def _replaced(raw: Any, steps: list[str | int], value: Any) -> Any:
+    if not steps:
+        return value
+    first, rest = steps[0], steps[1:]
+    if isinstance(raw, list):
+        return [_replaced(item, rest, value) if index == first else item for index, item in enumerate(raw)]
+    return {key: _replaced(item, rest, value) if key == first else item for key, item in raw.items()}
+
+
+def encode(value: Any) -> Any:
+    """What the API server expects: camel case, amounts and durations and moments as text, nothing that is default."""
+    if isinstance(value, msgspec.Struct):
+        return _struct(value)
+    if isinstance(value, Mapping):
+        return {
+            key: resources.text(key, item) if isinstance(item, Quantity) else encode(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    if isinstance(value, frozenset | set):
+        return [encode(item) for item in sorted(value)]
+    if isinstance(value, Duration):
+        return value.text()
+    if isinstance(value, Quantity):
+        return quantity.text(value)
+    if isinstance(value, datetime):
+        precision = "microseconds" if isinstance(value, MicroTime) else "seconds"
+        return value.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+    return value
+
+
+def _struct(value: msgspec.Struct) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    if isinstance(value, KubeObject):
+        result = {"apiVersion": value.api_version(), "kind": value.kind} if value.kind else {}
+    for field in fields(type(value)):
+        content = getattr(value, field.name)
+        if not field.is_left_out(content):
+            result[field.written] = encode(content)
+    return result
+
+
+class WrittenField(msgspec.Struct, frozen=True):
+    """How a field of a value appears in JSON."""
+
+    name: str
+    written: str
+    default: Any
+    omits_default: bool
+
+    def is_left_out(self, content: Any) -> bool:
+        """Whether the field does not appear at all with this content."""
+        return content is None or (self.omits_default and bool(content == self.default))
+
+
+@lru_cache(maxsize=512)
+def fields(kind: type[msgspec.Struct]) -> tuple[WrittenField, ...]:
+    """The fields of a kind of value, in the order they are declared."""
+    omits = kind.__struct_config__.omit_defaults
+    return tuple(
+        WrittenField(
+            name=found.name,
+            written=found.encode_name,
+            default=found.default if found.default_factory is msgspec.NODEFAULT else found.default_factory(),
+            omits_default=omits and not found.required,
+        )
+        for found in msgspec.structs.fields(kind)
+    )

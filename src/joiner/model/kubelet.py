@@ -117,7 +117,9 @@ class Kubelet(Value):
     """`spec.kubelet` of a NodeClass: the keys that change what pods can use."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        both_or_neither("evictionSoft", "evictionSoftGracePeriod", "evictionSoft and evictionSoftGracePeriod come together"),
+        both_or_neither(
+            "evictionSoft", "evictionSoftGracePeriod", "evictionSoft and evictionSoftGracePeriod come together"
+        ),
         Rule(
             cel=(
                 "!has(self.evictionSoft) || !has(self.evictionSoftGracePeriod)"

@@ -118,7 +118,9 @@ def key_problem(key: str) -> str | None:
     if prefix and (len(prefix) > 253 or _SUBDOMAIN.fullmatch(prefix) is None):
         return "must have a DNS name (lower case letters, digits, '-' and '.', at most 253 characters) before the slash"
     if len(name) > 63 or _NAME.fullmatch(name) is None:
-        return "must have a name of 1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+        return (
+            "must have a name of 1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+        )
     return None
 
 

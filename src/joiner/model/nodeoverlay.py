@@ -21,7 +21,6 @@ from joiner.model.rules import (
     key_not_ours,
     keys_not_ours,
     keys_without,
-    quoted,
 )
 
 SELECTABLE: Final = (labels.CAPACITY_TYPE, labels.NODEPOOL, labels.NODEPOOL_SEED_SPELLING)
@@ -51,7 +50,7 @@ class LabelSelector(Value):
     match_labels: Annotated[
         Mapping[str, Annotated[str, LABEL_VALUE]],
         "Labels and their values; all must be there.",
-        Field(max_properties=100, rules=(keys_not_ours(*SELECTABLE), keys_without(labels.HOSTNAME, _NO_HOSTNAME))),
+        Field(max_properties=100, rules=(keys_not_ours(*SELECTABLE), keys_without((labels.HOSTNAME,), _NO_HOSTNAME))),
     ] = {}
     match_expressions: Annotated[
         tuple[
@@ -113,13 +112,10 @@ class NodeOverlaySpec(Value):
         RESOURCE_LIST,
         Field(
             rules=(
-                Rule(
-                    cel=f"self.all(name, !(name in {quoted(OF_THE_TYPE)}))",
-                    message=(
-                        "an overlay adds extended resources and huge pages; cpu, memory, ephemeral-storage and pods of a type"
-                        " are set in spec.resources of an InstanceType object (karpenter.sh/v1alpha1) with the type's name"
-                    ),
-                    holds=lambda value: not any(name in OF_THE_TYPE for name in value),
+                keys_without(
+                    OF_THE_TYPE,
+                    "an overlay adds extended resources and huge pages; cpu, memory, ephemeral-storage and pods of a type are set"
+                    " in spec.resources of an InstanceType object (karpenter.sh/v1alpha1) with the type's name",
                 ),
             )
         ),

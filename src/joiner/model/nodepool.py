@@ -38,9 +38,9 @@ DEFAULT_BUDGET: Final = "10%"
 _TEMPLATE_LABELS: Final = Field(
     max_properties=100,
     rules=(
-        keys_not_ours(labels.CAPACITY_TYPE, labels.NODEPOOL),
-        keys_without(labels.NODEPOOL, _NO_NODEPOOL),
-        keys_without(labels.HOSTNAME, _NO_HOSTNAME),
+        keys_not_ours(labels.CAPACITY_TYPE, elsewhere=(labels.NODEPOOL,)),
+        keys_without((labels.NODEPOOL,), _NO_NODEPOOL),
+        keys_without((labels.HOSTNAME,), _NO_HOSTNAME),
     ),
 )
 
@@ -60,7 +60,7 @@ PoolRequirement = Annotated[
     SelectorRequirementWithMinValues,
     Field(
         rules=(
-            key_not_ours(labels.CAPACITY_TYPE, labels.NODEPOOL),
+            key_not_ours(labels.CAPACITY_TYPE, elsewhere=(labels.NODEPOOL,)),
             key_is_not(labels.NODEPOOL, _NO_NODEPOOL),
             key_is_not(labels.HOSTNAME, _NO_HOSTNAME),
         )

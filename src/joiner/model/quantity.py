@@ -5,7 +5,6 @@ rounded away from zero, as it does. Sums and comparisons are therefore exact and
 """
 
 import re
-from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -16,9 +15,13 @@ MAX: Final = (2**63 - 1) * MILLI
 
 BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_TEXT: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-z]*|[eE][+-]?[0-9]+)", re.ASCII)
+_TEXT: Final = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([A-Za-z]*|[eE][+-]?[0-9]+)", re.ASCII)
+_EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]+", re.ASCII)
+_LONGEST: Final = 1000
+"""Longer texts are refused before any arithmetic is done on them."""
 
-PATTERN: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+_DECIMALS: Final = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+PATTERN: Final = rf"^(\+|-)?{_DECIMALS}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_DECIMALS}))?$"
 """What CRDs carry: the pattern Kubernetes publishes for quantities."""
 
 
@@ -56,48 +59,31 @@ def form_of(value: str | int) -> Form:
 
 @lru_cache(maxsize=16384)
 def _parse(text: str) -> tuple[Quantity, Form]:
-    match = _TEXT.fullmatch(text)
+    match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(_complaint(text))
-    number, suffix = match.groups()
-    try:
-        amount = Decimal(number)
-    except InvalidOperation:  # pragma: no cover - the pattern admits only decimals
-        raise QuantityError(_complaint(text)) from None
+    sign, whole, fraction, suffix = match.groups(default="")
+    digits, power = int(whole + fraction), -len(fraction)
     if suffix in BINARY:
-        return _rounded(amount * BINARY[suffix]), Form.BINARY
+        return _rounded(sign, digits * BINARY[suffix], power), Form.BINARY
     if suffix in _DECIMAL:
-        return _rounded(amount.scaleb(_DECIMAL[suffix])), Form.DECIMAL
-    if suffix[:1] in ("e", "E") and suffix[1:]:
-        exponent = _exponent(suffix[1:], text)
-        return _rounded(amount.scaleb(exponent)), Form.EXPONENT
+        return _rounded(sign, digits, power + _DECIMAL[suffix]), Form.DECIMAL
+    if _EXPONENT.fullmatch(suffix):
+        # Past this every non-zero amount is either the largest quantity or rounds to the smallest one.
+        exponent = max(-2 * _LONGEST, min(2 * _LONGEST, int(suffix[1:])))
+        return _rounded(sign, digits, power + exponent), Form.EXPONENT
     raise QuantityError(_complaint(text))
 
 
-def _exponent(digits: str, text: str) -> int:
-    try:
-        exponent = int(digits)
-    except ValueError:
-        raise QuantityError(_complaint(text)) from None
-    # Past this every non-zero amount is either the largest quantity or rounds to the smallest one.
-    return max(-400, min(400, exponent))
-
-
-def _rounded(amount: Decimal) -> Quantity:
-    sign, digits, exponent = amount.as_tuple()
-    assert isinstance(exponent, int)
-    whole = int("".join(map(str, digits)) or "0")
-    shift = exponent + 3
-    if shift >= 0:
-        milli = whole * 10**shift
-    else:
-        milli, rest = divmod(whole, 10**-shift)
-        milli += 1 if rest else 0
+def _rounded(sign: str, digits: int, power: int) -> Quantity:
+    """The digits times ten to the power, in thousandths, rounded away from zero and cut at the largest quantity."""
+    shift = power + 3
+    milli = digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)
     milli = min(milli, MAX)
-    return Quantity(-milli if sign else milli)
+    return Quantity(-milli if sign == "-" else milli)
 
 
-_LIKELY: Final = {"KB": "k or Ki", "K": "k or Ki", "MB": "M or Mi", "GB": "G or Gi", "TB": "T or Ti", "PB": "P or Pi", "EB": "E or Ei"}
+_LIKELY: Final = {"K": "k or Ki", **{f"{letter}B": f"{letter} or {letter}i" for letter in "MGTPE"}, "KB": "k or Ki"}
 
 
 def _complaint(text: str) -> str:
@@ -138,6 +124,9 @@ def _binary(whole: int) -> str:
 
 
 def canonical(value: str | int) -> str:
-    """The spelling Kubernetes gives back for a quantity: same family of suffixes, fewest digits."""
+    """The canonical spelling of Kubernetes: same family of suffixes, fewest digits.
+
+    An API server may echo some texts that are not canonical (`+1`, `1.001`) as they were written.
+    """
     amount, form = _parse(str(value))
     return text(amount, form)

@@ -26,6 +26,8 @@ class Rule(Value):
     holds: Callable[..., bool]
     field: str = ""
     """The field to blame, like `.values`; empty for the whole value."""
+    allows_key: Callable[[str], bool] | None = None
+    """Of a rule about the keys of a map: whether one key is allowed, so that the others can be named."""
 
     @property
     def is_transition(self) -> bool:
@@ -115,41 +117,45 @@ def quoted(names: tuple[str, ...]) -> str:
     return "[" + ", ".join(f"'{name}'" for name in names) + "]"
 
 
-def _is_foreign(key: str, allowed: tuple[str, ...]) -> bool:
-    return key in allowed or not labels.in_domain(key, labels.GROUP)
+def _about_keys(cel: str, message: str, allows_key: Callable[[str], bool]) -> Rule:
+    return Rule(cel=cel, message=message, allows_key=allows_key, holds=lambda value: all(map(allows_key, value)))
 
 
-def keys_not_ours(*allowed: str) -> Rule:
-    """The keys of a map stay out of the karpenter.sh domain, but for these."""
+def _foreign(allowed: tuple[str, ...]) -> Callable[[str], bool]:
+    return lambda key: key in allowed or not labels.in_domain(key, labels.GROUP)
+
+
+def _ours(allowed: tuple[str, ...]) -> str:
+    return f"labels of karpenter.sh and its sub-domains are reserved; of them only {', '.join(allowed)} may be used"
+
+
+def keys_not_ours(*allowed: str, elsewhere: tuple[str, ...] = ()) -> Rule:
+    """The keys of a map stay out of the karpenter.sh domain, but for these; other rules speak of those `elsewhere`."""
+    spared = allowed + elsewhere
+    cel = f"self.all(key, key in {quoted(spared)} || !key.matches('{_OURS}'))"
+    return _about_keys(cel, _ours(allowed), _foreign(spared))
+
+
+def key_not_ours(*allowed: str, elsewhere: tuple[str, ...] = ()) -> Rule:
+    """The `key` of a requirement stays out of the karpenter.sh domain, in the same way."""
+    spared = allowed + elsewhere
+    is_foreign = _foreign(spared)
     return Rule(
-        cel=f"self.all(key, key in {quoted(allowed)} || !key.matches('{_OURS}'))",
-        message=f"labels of the domain karpenter.sh and its sub-domains are reserved; only {' and '.join(allowed)} may be used",
-        holds=lambda value: all(_is_foreign(key, allowed) for key in value),
-    )
-
-
-def key_not_ours(*allowed: str) -> Rule:
-    """The `key` of a requirement stays out of the karpenter.sh domain, but for these."""
-    return Rule(
-        cel=f"self.key in {quoted(allowed)} || !self.key.matches('{_OURS}')",
-        message=f"labels of the domain karpenter.sh and its sub-domains are reserved; only {' and '.join(allowed)} may be used",
-        holds=lambda value: _is_foreign(value.get("key", ""), allowed),
+        cel=f"self.key in {quoted(spared)} || !self.key.matches('{_OURS}')",
+        message=_ours(allowed),
+        holds=lambda value: is_foreign(value.get("key", "")),
         field=".key",
     )
 
 
-def keys_without(name: str, message: str) -> Rule:
-    """A map that must not have one key."""
-    return Rule(cel=f"!('{name}' in self)", message=message, holds=lambda value: name not in value)
+def keys_without(names: tuple[str, ...], message: str) -> Rule:
+    """A map that has none of these keys."""
+    return _about_keys(f"self.all(key, !(key in {quoted(names)}))", message, lambda key: key not in names)
 
 
 def keys_only(names: tuple[str, ...], message: str) -> Rule:
     """A map that has no keys but these."""
-    return Rule(
-        cel=f"self.all(key, key in {quoted(names)})",
-        message=message,
-        holds=lambda value: all(key in names for key in value),
-    )
+    return _about_keys(f"self.all(key, key in {quoted(names)})", message, lambda key: key in names)
 
 
 def key_is_not(name: str, message: str) -> Rule:

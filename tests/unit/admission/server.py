@@ -1,5 +1,6 @@
 """What an API server makes of an object, from the committed CRDs alone: a small schema check and a CEL engine."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,7 @@ def spec_of(document: dict[str, Any]) -> Any:
     kind = KINDS.find(document["apiVersion"], document["kind"])
     assert kind is not None
     body = {name: part for name, part in document.items() if name not in ("apiVersion", "kind", "metadata")}
-    return with_defaults(schema_of(kind), body)
+    return json.loads(json.dumps(with_defaults(schema_of(kind), body)))
 
 
 def errors(schema: dict[str, Any], value: Any, path: str = "") -> Iterator[str]:
@@ -81,7 +82,7 @@ def _constraints(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, bool
 
 
 def parts(schema: dict[str, Any], value: Any, path: str, old: Any) -> Iterator[tuple[dict[str, Any], Any, str, Any]]:
-    if isinstance(value, list):
+    if isinstance(value, list) and "items" in schema:
         yield from ((schema["items"], item, f"{path}[{index}]", None) for index, item in enumerate(value))
     elif isinstance(value, dict):
         before = old if isinstance(old, dict) else {}

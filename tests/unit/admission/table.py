@@ -19,6 +19,8 @@ class Bad(NamedTuple):
     nearest: str | None = None
     words: str = ""
     old: Any = None
+    problems: int = 1
+    """How many problems there are, where one mistake breaks several rules."""
 
 
 def requirement(key: str = "example.com/team", operator: str = "In", values: Any = ("a",), **more: Any) -> Document:
@@ -49,6 +51,14 @@ def overlay(**spec: Any) -> Document:
 
 def selecting(**selector: Any) -> Document:
     return overlay(selector=selector)
+
+
+def requiring(entry: Document) -> Document:
+    return overlay(requirements=[entry])
+
+
+def expressing(entry: Document) -> Document:
+    return selecting(matchExpressions=[entry])
 
 
 def settings(**spec: Any) -> Document:
@@ -82,6 +92,7 @@ def changed(original: Document, value: Any, *path: Any) -> Document:
 
 
 TEMPLATE = "spec.template.spec"
+LABELS = "spec.template.metadata.labels"
 ENTRY = f"{TEMPLATE}.requirements[0]"
 RESERVATION = {"id": "cr-1", "instanceType": "c-4x-amd64-linux", "zone": "test-zone-a", "count": 2}
 
@@ -278,19 +289,20 @@ BAD_POOLS = [
         pool(template={"terminationGracePeriod": "Never"}),
         f"{TEMPLATE}.terminationGracePeriod",
     ),
-    *(Bad(f"a label {key}", pool(labels={key: "a"}), "spec.template.metadata.labels", "rule") for key in _IN_DOMAIN),
-    Bad("our pool label", pool(labels={"karpenter.sh/nodepool": "a"}), "spec.template.metadata.labels", "rule"),
-    Bad("the hostname as label", pool(labels={"kubernetes.io/hostname": "a"}), "spec.template.metadata.labels", "rule"),
-    Bad("a label key with two slashes", pool(labels={"a/b/c": "d"}), "spec.template.metadata.labels[a/b/c]", "judge"),
+    *(
+        Bad(f"the label {key}", pool(labels={key: "a"}), f"{LABELS}[{key}]", "rule")
+        for key in (*_IN_DOMAIN, "karpenter.sh/nodepool", "kubernetes.io/hostname")
+    ),
+    Bad("a label key with two slashes", pool(labels={"a/b/c": "d"}), f"{LABELS}[a/b/c]", "judge"),
     Bad(
         "the provider's label",
         pool(labels={"karpenter.kwok.sh/a": "b"}),
-        "spec.template.metadata.labels[karpenter.kwok.sh/a]",
+        f"{LABELS}[karpenter.kwok.sh/a]",
         "judge",
     ),
-    Bad("a label value that is true", pool(labels={"a": True}), "spec.template.metadata.labels[a]", words='"true"'),
-    Bad("a label key that is a number", pool(labels={1: "a"}), "spec.template.metadata.labels[1]", "judge"),
-    Bad("a label value with a slash", pool(labels={"a": "b/c"}), "spec.template.metadata.labels[a]"),
+    Bad("a label value that is true", pool(labels={"a": True}), f"{LABELS}[a]", words='"true"'),
+    Bad("a label key that is a number", pool(labels={1: "a"}), f"{LABELS}[1]", "judge"),
+    Bad("a label value with a slash", pool(labels={"a": "b/c"}), f"{LABELS}[a]"),
 ]
 
 BAD_TAINTS = [
@@ -345,6 +357,12 @@ BAD_DISRUPTION = [
         f"{BUDGET}.schedule",
     ),
     Bad(
+        "a schedule with a 61st minute",
+        pool(disruption={"budgets": [{"schedule": "60 9 * * *", "duration": "1h"}]}),
+        f"{BUDGET}.schedule",
+        "judge",
+    ),
+    Bad(
         "a duration in seconds",
         pool(disruption={"budgets": [{"schedule": "@daily", "duration": "90s"}]}),
         f"{BUDGET}.duration",
@@ -360,6 +378,25 @@ BAD_DISRUPTION = [
 ]
 
 BAD_CLAIMS = [
+    Bad("a claim with In without values", claim(requirement(values=[])), "spec.requirements[0].values", "rule"),
+    Bad(
+        "a claim with Gt and text",
+        claim(requirement(operator="Gt", values=["a"])),
+        "spec.requirements[0].values",
+        "rule",
+    ),
+    Bad("a claim with few values", claim(requirement(minValues=9)), "spec.requirements[0].minValues", "rule"),
+    *(
+        Bad(
+            f"another {part} of the class of a claim",
+            claim(nodeClassRef={**REFERENCE, part: "other"}),
+            f"spec.nodeClassRef.{part}",
+            "rule",
+            old=claim(),
+            problems=2,
+        )
+        for part in ("group", "kind")
+    ),
     Bad("a claim that is changed", claim(expireAfter="1h"), "spec", "rule", old=claim()),
     Bad("a claim on a reserved label", claim(requirement("karpenter.sh/mine")), "spec.requirements[0].key", "rule"),
     Bad("a claim on the hostname", claim(requirement("kubernetes.io/hostname")), "spec.requirements[0].key", "rule"),
@@ -377,7 +414,9 @@ BAD_OVERLAYS = [
     Bad("a negative pricePercent", overlay(pricePercent=-1), "spec.pricePercent"),
     Bad("half a pricePercent", overlay(pricePercent=0.5), "spec.pricePercent"),
     *(
-        Bad(f"capacity with {name}", overlay(capacity={name: 1}), "spec.capacity", "rule", words="InstanceType")
+        Bad(
+            f"capacity with {name}", overlay(capacity={name: 1}), f"spec.capacity[{name}]", "rule", words="InstanceType"
+        )
         for name in ("cpu", "memory", "ephemeral-storage", "pods")
     ),
     Bad("negative capacity", overlay(capacity={"a/b": "-1"}), "spec.capacity[a/b]", words="not negative"),
@@ -399,8 +438,8 @@ BAD_OVERLAYS = [
     *(
         bad
         for spot, make in (
-            ("spec.requirements[0]", lambda entry: overlay(requirements=[entry])),
-            ("spec.selector.matchExpressions[0]", lambda entry: selecting(matchExpressions=[entry])),
+            ("spec.requirements[0]", requiring),
+            ("spec.selector.matchExpressions[0]", expressing),
         )
         for bad in (
             Bad(
@@ -418,13 +457,13 @@ BAD_OVERLAYS = [
     Bad(
         "a selector on a reserved label",
         selecting(matchLabels={"karpenter.sh/a": "b"}),
-        "spec.selector.matchLabels",
+        "spec.selector.matchLabels[karpenter.sh/a]",
         "rule",
     ),
     Bad(
         "a selector on the hostname",
         selecting(matchLabels={"kubernetes.io/hostname": "b"}),
-        "spec.selector.matchLabels",
+        "spec.selector.matchLabels[kubernetes.io/hostname]",
         "rule",
     ),
 ]
@@ -490,7 +529,12 @@ BAD_OTHERS = [
     Bad("a buffer below zero", buffer(replicas=-1), "spec.replicas"),
     Bad("a workload without name", buffer(scalableRef={"kind": "Deployment"}), "spec.scalableRef.name"),
     Bad("a delay in words", kwok(nodeRegistrationDelay="soon"), "spec.nodeRegistrationDelay"),
-    Bad("an unknown signal", kwok(kubelet={"evictionHard": {"memory": "1Gi"}}), f"{KUBELET}.evictionHard", "rule"),
+    Bad(
+        "an unknown signal",
+        kwok(kubelet={"evictionHard": {"memory": "1Gi"}}),
+        f"{KUBELET}.evictionHard[memory]",
+        "rule",
+    ),
     Bad(
         "more than all",
         kwok(kubelet={"evictionHard": {"memory.available": "101%"}}),
@@ -507,14 +551,15 @@ BAD_OTHERS = [
         Bad(
             f"an unknown signal in {name}",
             kwok(kubelet={"evictionSoft": soft, "evictionSoftGracePeriod": soft}),
-            f"{KUBELET}.{name}",
+            f"{KUBELET}.{name}[memory]",
             "rule",
+            problems=2,
         )
         for name in ("evictionSoft", "evictionSoftGracePeriod")
         for soft in ({"memory": "1m"},)
     ),
     *(
-        Bad(f"pods in {name}", kwok(kubelet={name: {"pods": "1"}}), f"{KUBELET}.{name}", "rule")
+        Bad(f"pods in {name}", kwok(kubelet={name: {"pods": "1"}}), f"{KUBELET}.{name}[pods]", "rule")
         for name in ("kubeReserved", "systemReserved")
     ),
     Bad("less than no pods", kwok(kubelet={"maxPods": -1}), f"{KUBELET}.maxPods"),
@@ -601,4 +646,6 @@ FOREIGN = [
     ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"),
     ("hypershift.openshift.io/v1beta1", "NodePool"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
+    ("karpenter.azure.com/v1beta1", "AKSNodeClass"),
+    ("karpenter.k8s.gcp/v1alpha1", "GCENodeClass"),
 ]

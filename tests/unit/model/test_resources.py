@@ -1,0 +1,45 @@
+"""Sums of resource lists."""
+
+from joiner.model import resources
+from joiner.model.resources import of
+
+
+def test_keywords_name_resources() -> None:
+    assert of(cpu="1", ephemeral_storage="1Ki") == {"cpu": 1000, "ephemeral-storage": 1024_000}
+
+
+def test_a_sum_has_every_name() -> None:
+    assert resources.add(of(cpu=1), of(cpu="500m", memory=1), {}) == of(cpu="1500m", memory=1)
+    assert resources.add() == {}
+
+
+def test_what_is_not_there_cannot_be_taken_away() -> None:
+    assert resources.subtract(of(cpu=1, pods=3), of(cpu=2, memory=1)) == {"cpu": -1000, "pods": 3000}
+
+
+def test_amounts_can_be_kept_from_going_below_zero() -> None:
+    assert resources.at_least_zero({"cpu": -1, "memory": 5}) == {"cpu": 0, "memory": 5}
+
+
+def test_something_fits_when_every_amount_is_there() -> None:
+    assert resources.fits(of(cpu=1), of(cpu=1, memory=1))
+    assert not resources.fits(of(cpu=1, memory=2), of(cpu=1, memory=1))
+    assert not resources.fits({"gpu": 1}, of(cpu=1))
+    assert resources.fits({"gpu": 0}, of(cpu=1))
+
+
+def test_the_largest_is_taken_name_by_name() -> None:
+    assert resources.largest([of(cpu=1, memory=2), of(cpu=3)]) == of(cpu=3, memory=2)
+    assert resources.largest([{"cpu": -5}]) == {"cpu": -5}
+
+
+def test_bytes_are_written_with_binary_suffixes() -> None:
+    amounts = {**of(cpu="1930m", memory="6903Mi", pods=110), "hugepages-2Mi": 4096_000, "example.com/gpu": 2000}
+
+    assert resources.written(amounts) == {
+        "cpu": "1930m",
+        "example.com/gpu": "2",
+        "hugepages-2Mi": "4Ki",
+        "memory": "6903Mi",
+        "pods": "110",
+    }
