@@ -3,12 +3,13 @@
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Final, Literal
 
+from joiner.model import codec
 from joiner.model.conditions import Condition
 from joiner.model.custom import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.kubelet import Kubelet
 from joiner.model.meta import Value
-from joiner.model.rules import CONDITIONS, SPAN, Field
+from joiner.model.rules import CONDITIONS, LABEL_VALUE, SPAN, Field
 
 GROUP: Final = "karpenter.kwok.sh"
 DEFAULT_TYPES: Final = "kwok"
@@ -17,9 +18,9 @@ DEFAULT_TYPES: Final = "kwok"
 class CapacityReservation(Value):
     """Machines that are paid for, whether they run or not."""
 
-    id: Annotated[str, "The name of the reservation.", Field(min_length=1, max_length=63)]
-    instance_type: Annotated[str, "The type of the reserved machines.", Field(min_length=1, max_length=63)]
-    zone: Annotated[str, "The zone of the reserved machines.", Field(min_length=1, max_length=63)]
+    id: Annotated[str, "The name of the reservation.", LABEL_VALUE, Field(min_length=1)]
+    instance_type: Annotated[str, "The type of the reserved machines.", LABEL_VALUE, Field(min_length=1)]
+    zone: Annotated[str, "The zone of the reserved machines.", LABEL_VALUE, Field(min_length=1)]
     count: Annotated[int, "How many machines are reserved.", Field(minimum=0, format="int32")]
     end_time: Annotated[datetime | None, "When the reservation ends. Without it, never."] = None
     type: Annotated[
@@ -49,13 +50,6 @@ class KWOKNodeClassSpec(Value):
 _READY: Final = Condition(
     type="Ready", status="True", reason="Ready", last_transition_time=datetime(2024, 1, 1, tzinfo=UTC), message=""
 )
-_READY_WRITTEN: Final = {
-    "type": "Ready",
-    "status": "True",
-    "reason": "Ready",
-    "lastTransitionTime": "2024-01-01T00:00:00Z",
-    "message": "",
-}
 
 
 class KWOKNodeClassStatus(Value):
@@ -77,5 +71,5 @@ class KWOKNodeClass(CustomObject):
 
     spec: Annotated[KWOKNodeClassSpec, "Which machines there are, and how they start."] = KWOKNodeClassSpec()
     status: Annotated[
-        KWOKNodeClassStatus, "Whether the class can be used.", Field(default={"conditions": [_READY_WRITTEN]})
+        KWOKNodeClassStatus, "Whether the class can be used.", Field(default={"conditions": [codec.encode(_READY)]})
     ] = KWOKNodeClassStatus()

@@ -1,0 +1,112 @@
+"""What exists is documented, what is documented exists, and what is shown is what is printed."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tools import gen_reference
+
+from joiner.cli.main import COMMANDS, cli
+from joiner.observe import metrics
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = list(gen_reference.pages())
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"(?m)^#+ (.*)$")
+FENCE = re.compile(r"(?ms)^```.*?^```$")
+ENTRY_PAGES = ("README.md", "docs/README.md")
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in the documentation are run from the root of the repository."""
+    monkeypatch.chdir(ROOT)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def prose(path: Path) -> str:
+    """A page without its code."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """The places of a page that a link can name, spelled as the usual renderers spell them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(prose(path))}
+
+
+def options() -> Iterator[tuple[str, str]]:
+    context = click.Context(cli)
+    found = {"joiner": cli, **{f"joiner {each}": cli.get_command(context, each) for each in COMMANDS}}
+    for title, command in found.items():
+        assert command is not None
+        for parameter in command.params:
+            yield from ((title, spelling) for spelling in parameter.opts if spelling.startswith("-"))
+
+
+def section(title: str) -> str:
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    return text.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize(("command", "option"), list(options()), ids=[" ".join(pair) for pair in options()])
+def test_every_option_of_every_command_is_documented(command: str, option: str) -> None:
+    assert option in section(command)
+
+
+def test_every_metric_is_documented() -> None:
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    known = [metric for _, metric, _ in metrics.CATALOG_METRICS] + [metrics.CATALOG_STALE[0]]
+
+    assert [metric for metric in known if f"`{metric}" not in text] == []
+
+
+@pytest.mark.parametrize("page", list(gen_reference.wanted_pages()), ids=name)
+def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == gen_reference.wanted(page), "run: python tools/gen_reference.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in LINK.findall(prose(page)):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_every_page_can_be_reached_from_the_first() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / entry for entry in ENTRY_PAGES]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.exists():
+            reached.add(page)
+            waiting += [(page.parent / target.partition("#")[0]).resolve() for target in LINK.findall(prose(page))]
+
+    fragments = {page for page in PAGES if page.parent.name == "changelog.d"}
+    assert [name(page) for page in PAGES if page not in reached | fragments] == []
+
+
+def test_every_lesson_is_listed() -> None:
+    text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    lessons = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+
+    assert [lesson for lesson in lessons if f"({lesson}/README.md)" not in text] == []
+
+
+def test_every_room_is_on_the_map() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = sorted(
+        path.stem
+        for path in (ROOT / "src" / "joiner").iterdir()
+        if path.suffix in ("", ".py") and not path.name.startswith("__")
+    )
+
+    assert [room for room in rooms if f"**{room}**" not in text] == []

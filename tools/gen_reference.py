@@ -1,0 +1,172 @@
+"""Write the parts of the documentation that the program itself knows best, or with --check say whether they are current.
+
+python tools/gen_reference.py [--check]
+
+These are the reference pages of the commands and of the metrics, and, in every page, what commands print: in a code fence
+tagged `console` each line `$ joiner …` or `$ python …` is run, and its output is put below it. `$ echo $?` shows the exit
+code; a command that fails without being followed by it is an error.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import click
+from click.testing import CliRunner
+
+from joiner.cli.main import COMMANDS, cli
+from joiner.cloud.cached import CacheStats
+from joiner.observe.metrics import CatalogCollector
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
+EXIT_CODE = "$ echo $?"
+WIDTH = 100
+
+
+class Failed(RuntimeError):
+    """A command in the documentation does not do what it is shown to do."""
+
+
+# -- the reference pages -----------------------------------------------------------------------------------------------
+
+
+def cli_page() -> str:
+    """Every command with its help."""
+    parts = [
+        "# The command line",
+        "Made by `tools/gen_reference.py` from the help of the commands; `joiner COMMAND --help` prints the same.",
+        *_command("joiner", cli),
+    ]
+    context = click.Context(cli, info_name="joiner")
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        parts += _command(f"joiner {name}", command)
+    return "\n\n".join(parts) + "\n"
+
+
+def _command(name: str, command: click.Command) -> tuple[str, str]:
+    settings = {"terminal_width": WIDTH, **cli.context_settings}
+    context = click.Context(command, info_name=name, **settings)
+    return f"## {name}", f"```text\n{command.get_help(context).rstrip()}\n```"
+
+
+def metrics_page() -> str:
+    """Every metric with its labels and its meaning."""
+    nothing = CacheStats(
+        nodepool="default", hits=0, misses=0, refetches=0, stale_serves=0, build_seconds=0.0, stale=False,
+        generation=None, moved=(),
+    )  # fmt: skip
+    rows = []
+    for family in CatalogCollector(lambda: (nothing,)).collect():
+        sample = family.samples[0]
+        named = ", ".join(f"`{label}`" for label in sample.labels)
+        rows.append(f"| `{sample.name}` | {family.type} | {named} | {family.documentation} |")
+    return "\n".join(
+        [
+            "# Metrics",
+            "",
+            "Made by `tools/gen_reference.py` from `joiner.observe.metrics`. Names and labels are an interface.",
+            "They are defined and counted today; the endpoint that serves them comes with the controllers.",
+            "",
+            "| Metric | Type | Labels | Meaning |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+# -- what commands print -----------------------------------------------------------------------------------------------
+
+
+def pages() -> Iterator[Path]:
+    """Every page of the repository that people wrote."""
+    yield from sorted(ROOT.glob("*.md"))
+    for folder in ("docs", "examples", "changelog.d"):
+        yield from sorted((ROOT / folder).rglob("*.md"))
+
+
+def commands(text: str) -> list[str]:
+    """The command lines in the console fences of a page."""
+    lines = [line for block in CONSOLE.findall(text) for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ") and line != EXIT_CODE]
+
+
+@cache
+def run(line: str) -> tuple[int, str]:
+    """What one command prints, and its exit code. Paths in it are seen from the root of the repository."""
+    program, *arguments = shlex.split(line)
+    if program == "joiner":
+        result = CliRunner().invoke(cli, arguments, prog_name="joiner")
+        return result.exit_code, result.output
+    if program == "python":
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+    raise Failed(f"only joiner and python can be run in a console fence, not {program!r}")
+
+
+def _played(match: re.Match[str]) -> str:
+    """The block with the output of today."""
+    asked = [line for line in match[1].splitlines() if line.startswith("$ ")]
+    shown: list[str] = []
+    code = 0
+    for line, following in zip(asked, [*asked[1:], ""], strict=True):
+        if line == EXIT_CODE:
+            shown += [line, str(code)]
+            continue
+        code, output = run(line.removeprefix("$ "))
+        if code and following != EXIT_CODE:
+            raise Failed(f"{line.removeprefix('$ ')} ends with exit code {code}:\n{output}")
+        shown += [line, *(printed.rstrip() for printed in output.splitlines())]
+    return "```console\n" + "\n".join(shown) + "\n```"
+
+
+def wanted_pages() -> Iterator[Path]:
+    """The pages that have something generated in them."""
+    yield from _REFERENCE
+    yield from (path for path in pages() if path not in _REFERENCE and CONSOLE.search(path.read_text(encoding="utf-8")))
+
+
+def wanted(page: Path) -> str:
+    """What a page should be."""
+    if page in _REFERENCE:
+        return _REFERENCE[page]()
+    return CONSOLE.sub(_played, page.read_text(encoding="utf-8"))
+
+
+_REFERENCE: Final = {REFERENCE / "cli.md": cli_page, REFERENCE / "metrics.md": metrics_page}
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or check; the exit code says whether all is well."""
+    if arguments not in ([], ["--check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    os.chdir(ROOT)
+    try:
+        if arguments:
+            old = [
+                page for page in wanted_pages() if not page.exists() or page.read_text(encoding="utf-8") != wanted(page)
+            ]
+            for path in old:
+                print(f"{path.relative_to(ROOT)} is not current; run: python tools/gen_reference.py", file=sys.stderr)
+            return 1 if old else 0
+        for page in wanted_pages():
+            page.write_text(wanted(page), encoding="utf-8")
+    except Failed as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
