@@ -8,6 +8,7 @@ Nothing is ever chosen at random: "any value" is the smallest.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from joiner.model import labels
@@ -267,6 +268,12 @@ class Requirement:
         return f"{self.key} {' '.join(parts)}"
 
 
+@lru_cache(maxsize=1024)
+def unconstrained(key: str) -> Requirement:
+    """The requirement that says nothing about a label but that it should be there."""
+    return Requirement(key, complement=True)
+
+
 def _rebuild(
     key: str, values: tuple[str, ...], complement: bool, gte: int | None, lte: int | None, min_values: int | None
 ) -> Requirement:
@@ -329,7 +336,7 @@ class Requirements(Mapping[str, Requirement]):
 
     def at(self, key: str) -> Requirement:
         """The requirement on a key; an unconstrained one where nothing was said."""
-        return self._by_key.get(key) or Requirement(key, complement=True)
+        return self._by_key.get(key) or unconstrained(key)
 
     def __and__(self, other: "Requirements") -> "Requirements":
         """What both sets allow, key by key."""

@@ -1,0 +1,262 @@
+"""Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from joiner.model.labels import HOSTNAME
+from joiner.model.pod import ContainerPort
+from joiner.model.taints import untolerated
+from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.flexibility import Flexibility
+from joiner.scheduling.reservations import Reservations
+from joiner.scheduling.stock import Amounts
+from joiner.scheduling.template import Template
+from joiner.scheduling.topology import ANTI_AFFINITY, Group
+
+TAINTS: Final = "taints"
+REQUIREMENTS: Final = "requirements"
+VOLUMES: Final = "volumes"
+TOPOLOGY: Final = "topology"
+PORTS: Final = "ports"
+RESOURCES: Final = "resources"
+OFFERINGS: Final = "offerings"
+RESERVATIONS: Final = "reservations"
+MIN_VALUES: Final = "min-values"
+LIMITS: Final = "limits"
+
+PASSING: Final = frozenset({TOPOLOGY, RESERVATIONS})
+"""Rules whose refusal may turn into a yes later in the run; every other one is final, as claims only ever narrow."""
+
+
+class Refused(NamedTuple):
+    """A claim does not take a pod: which rule said so."""
+
+    rule: str
+    detail: object = None
+
+
+class Fitting(NamedTuple):
+    """A claim takes a pod: what it would be afterwards."""
+
+    requirements: Requirements
+    units: int
+    amounts: Amounts
+    reserved: tuple[str, ...]
+    min_values: Mapping[str, int]
+
+
+class Claim:
+    """A node to be bought, open for more pods."""
+
+    def __init__(self, number: int, template: Template) -> None:
+        self.number = number
+        self.template = template
+        self.host = f"hostname-placeholder-{number:04d}"
+        self.at_host = Requirement(HOSTNAME, (self.host,))
+        self.requirements = template.requirements
+        self.units = template.usable
+        self.amounts: Amounts = ()
+        self.members: list[tuple[PodClass, int, Step]] = []
+        """Class, position of the pod, and what the pod asked for when it came."""
+        self.ports: list[ContainerPort] = []
+        self.attached: dict[str, frozenset[str]] = {}
+        self.min_values: Mapping[str, int] = template.min_values
+        self.waiting: dict[Group, int] = {}
+        """Pods that groups will count once the claim's domain is known."""
+
+
+class Joined:
+    """Intersections of requirements, each made once."""
+
+    def __init__(self, well_known: frozenset[str]) -> None:
+        self._well_known = well_known
+        self._known: dict[tuple[Requirements, Requirements], Requirements | None] = {}
+
+    def of(self, own: Requirements, wanted: Requirements) -> Requirements | None:
+        """What both allow; nothing when they cannot agree."""
+        if not wanted:
+            return own
+        key = (own, wanted)
+        if key not in self._known:
+            self._known[key] = own & wanted if own.compatible(wanted, self._well_known) else None
+        return self._known[key]
+
+
+class Openings:
+    """Answers whether a claim, open or new, takes a pod."""
+
+    def __init__(
+        self, joined: Joined, reservations: Reservations, flexible: Mapping[str, Flexibility], best_effort: bool
+    ) -> None:
+        self._joined = joined
+        self._reservations = reservations
+        self._flexible = flexible
+        self._best_effort = best_effort
+        self._tolerated: dict[tuple[int, int], bool] = {}
+
+    def tolerates(self, template: Template, step: Step) -> bool:
+        """Whether the pod puts up with the taints of the pool."""
+        key = (id(template), id(step))
+        if key not in self._tolerated:
+            self._tolerated[key] = not untolerated(template.taints, step.tolerations)
+        return self._tolerated[key]
+
+    def fitting(self, claim: Claim, each: PodClass, step: Step, *, new: bool) -> Fitting | Refused:
+        """What the claim would be with one more pod of the class, or which rule forbids it."""
+        template = claim.template
+        if not self.tolerates(template, step):
+            return Refused(TAINTS)
+        joined = self._joined.of(claim.requirements, step.requirements)
+        if joined is None:
+            return Refused(REQUIREMENTS)
+        if each.ports and any(port.conflicts(other) for port in each.ports for other in claim.ports):
+            return Refused(PORTS)
+        amounts = tuple(map(int.__add__, claim.amounts, each.amounts)) if claim.amounts else each.amounts
+        refused: Refused = Refused(VOLUMES)
+        for place in step.places:
+            placed = self._joined.of(joined, place)
+            if placed is None:
+                continue
+            narrowed = self._narrowed(claim, each, step, placed)
+            if narrowed is None:
+                refused = Refused(TOPOLOGY)
+                continue
+            found = self._bought(claim, each, narrowed, amounts, new=new)
+            if isinstance(found, Fitting):
+                return found
+            refused = found
+        return refused
+
+    def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
+        """The requirements that topology leaves, group after group."""
+        for group, chosen in step.groups:
+            narrower = self._by_group(claim, step, group, chosen, requirements)
+            if narrower is None:
+                return None
+            requirements = narrower
+        for group in each.kept_out:
+            narrower = self._by_group(claim, step, group, False, requirements)
+            if narrower is None:
+                return None
+            requirements = narrower
+        return requirements
+
+    def _by_group(
+        self, claim: Claim, step: Step, group: Group, chosen: bool, requirements: Requirements
+    ) -> Requirements | None:
+        if group.key == HOSTNAME:
+            return requirements if group.narrowed(_ANY_HOST, claim.at_host, chosen) is not None else None
+        node = requirements.at(group.key)
+        answer = group.narrowed(step.strict.at(group.key), node, chosen, claim.waiting.get(group, 0))
+        if answer is None:
+            return None
+        if answer == node:
+            return requirements
+        return self._joined.of(requirements, Requirements([answer]))
+
+    def _bought(
+        self, claim: Claim, each: PodClass, requirements: Requirements, amounts: Amounts, *, new: bool
+    ) -> Fitting | Refused:
+        template = claim.template
+        stock = template.stock
+        described = claim.units & stock.labels.described(requirements)
+        if not described:
+            return Refused(REQUIREMENTS)
+        large = 0
+        for group in template.daemons:
+            if each.ports and any(port.conflicts(other) for port in each.ports for other in group.ports):
+                continue
+            wanted = tuple(map(int.__add__, amounts, group.amounts)) if any(group.amounts) else amounts
+            large |= group.units & stock.large_enough(wanted)
+        units = described & large
+        if not units:
+            return Refused(RESOURCES)
+        attached = self._attachable(claim, each, units)
+        if not attached:
+            return Refused(VOLUMES)
+        return self._reserved(claim, attached, requirements, amounts, new=new)
+
+    def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
+        if not each.volumes.attachments:
+            return units
+        for driver, volumes in each.volumes.attachments.items():
+            count = len(claim.attached.get(driver, frozenset()) | volumes)
+            for number, unit in enumerate(claim.template.stock.units):
+                if units >> number & 1 and unit.volume_limits.get(driver, count) < count:
+                    units &= ~(1 << number)
+        return units
+
+    def _reserved(
+        self, claim: Claim, units: int, requirements: Requirements, amounts: Amounts, *, new: bool
+    ) -> Fitting | Refused:
+        stock = claim.template.stock
+        for_sale = units & stock.for_sale(requirements)
+        usable = stock.reserved(requirements)
+        names = tuple(name for name, machines in usable if machines & units)
+        held = not new and self._reservations.holds(claim.number) is not None
+        if names and self._reservations.can_hold(claim.number, names):
+            for name, machines in usable:
+                if name in names:
+                    for_sale |= machines & units
+        elif held or (names and not for_sale):
+            return Refused(RESERVATIONS)
+        else:
+            names = ()
+        if not for_sale:
+            return Refused(OFFERINGS)
+        return self._flexible_enough(
+            claim, for_sale, Fitting(requirements, for_sale, amounts, names, claim.min_values), new
+        )
+
+    def _flexible_enough(self, claim: Claim, units: int, found: Fitting, new: bool) -> Fitting | Refused:
+        if not claim.min_values:
+            return found
+        short = self._flexible[claim.template.name].missing(claim.min_values, units, found.requirements)
+        if not short:
+            return found
+        if self._best_effort and new:
+            return found._replace(min_values={**claim.min_values, **short})
+        return Refused(MIN_VALUES, short)
+
+
+_ANY_HOST: Final = Requirement(HOSTNAME, complement=True)
+
+
+def record(claim: Claim, each: PodClass, step: Step) -> None:
+    """Tell every group that cares that a pod of the class is on the claim."""
+    for group in each.counted:
+        if not group.node_filter.matches(claim.requirements, claim.template.taints):
+            continue
+        if group.key == HOSTNAME:
+            group.record_host(claim.number, claim.host)
+            continue
+        domain = claim.requirements.at(group.key)
+        if group.kind == ANTI_AFFINITY:
+            _everywhere(group, domain)
+        elif not domain.complement and len(domain.values) == 1:
+            group.record(min(domain.values))
+        else:
+            claim.waiting[group] = claim.waiting.get(group, 0) + 1
+    for group in step.marks:
+        if group.key == HOSTNAME:
+            group.record_host(claim.number, claim.host)
+        else:
+            _everywhere(group, claim.requirements.at(group.key))
+
+
+def _everywhere(group: Group, domain: Requirement) -> None:
+    """As long as a pod may be in any of several domains, it is in all of them."""
+    values = (
+        sorted(domain.values) if not domain.complement else [name for name in sorted(group.domains) if domain.has(name)]
+    )
+    for value in values:
+        group.record(value)
+
+
+def settle_waiting(claim: Claim) -> None:
+    """Count the pods that waited for the claim's domain to be known, where it now is."""
+    for group in list(claim.waiting):
+        domain = claim.requirements.at(group.key)
+        if not domain.complement and len(domain.values) == 1:
+            group.record(min(domain.values), claim.waiting.pop(group))

@@ -1,0 +1,139 @@
+"""Pods by shape: identical pods are one class, and whatever is true of one of them is worked out once."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from joiner.model import podrequests
+from joiner.model.labels import Vocabulary
+from joiner.model.pod import ContainerPort, Pod, host_ports
+from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
+from joiner.requirements import Requirements
+from joiner.scheduling.groups import Groups, labels_of
+from joiner.scheduling.preferences import Wishes, steps, wishes
+from joiner.scheduling.stock import Amounts
+from joiner.scheduling.topology import Group
+from joiner.scheduling.volumes import PodVolumes, Shelf
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=int)
+
+
+class Step:
+    """What a class asks for after giving up some preferences."""
+
+    __slots__ = (
+        "closed_claims", "closed_nodes", "final", "groups", "marks", "places", "requirements", "strict", "tolerations",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        requirements: Requirements,
+        strict: Requirements,
+        tolerations: tuple[Toleration, ...],
+        groups: tuple[tuple[Group, bool], ...],
+        marks: tuple[Group, ...],
+        places: tuple[Requirements, ...],
+    ) -> None:
+        self.requirements = requirements
+        self.strict = strict
+        """The requirements without any preference: where the pod could go at all."""
+        self.tolerations = tolerations
+        self.groups = groups
+        """The groups the pod must satisfy, and whether it is itself counted in each."""
+        self.marks = marks
+        """Inverse groups that learn where the pod is."""
+        self.places = places
+        """Where its volumes can be reached: one of these must hold."""
+        self.final = True
+        """Whether a claim that says no for want of room says so for ever: not while topology chooses its domain."""
+        self.closed_claims = 0
+        """Open claims that will never take a pod at this step."""
+        self.closed_nodes = 0
+
+
+class PodClass:
+    """Pods that no rule can tell apart."""
+
+    def __init__(self, number: int, pod: Pod, amounts: Amounts, volumes: PodVolumes) -> None:
+        self.number = number
+        self.pod = pod
+        self.members: list[int] = []
+        """Positions in the problem, in queue order."""
+        self.amounts = amounts
+        self.ports: tuple[ContainerPort, ...] = host_ports(pod.spec)
+        self.volumes = volumes
+        self.labels = labels_of(pod)
+        self.steps: list[Step] = []
+        self.counted: tuple[Group, ...] = ()
+        self.kept_out: tuple[Group, ...] = ()
+        self.refused_at = -1
+        """The state of the run at which the class last found no place."""
+
+
+def key_of(pod: Pod) -> tuple[object, ...]:
+    """Equal for pods that no rule can tell apart."""
+    own_volume = pod.name if any(volume.ephemeral is not None for volume in pod.spec.volumes) else ""
+    allocated = _ENCODER.encode(pod.status.container_statuses) if pod.status.container_statuses else b""
+    return (labels_of(pod), _ENCODER.encode(pod.spec), own_volume, allocated)
+
+
+def classify(pods: Sequence[Pod], names: Sequence[str], shelf: Shelf) -> tuple[list[PodClass], list[PodClass]]:
+    """The classes in order of first appearance, and for each pod the class it belongs to."""
+    by_key: dict[tuple[object, ...], PodClass] = {}
+    of_pod: list[PodClass] = []
+    for pod in pods:
+        key = key_of(pod)
+        found = by_key.get(key)
+        if found is None:
+            wanted = podrequests.of_pod(pod)
+            amounts = tuple(wanted.get(name, 0) for name in names)
+            found = by_key[key] = PodClass(len(by_key), pod, amounts, shelf.volumes_of(pod))
+        of_pod.append(found)
+    return list(by_key.values()), of_pod
+
+
+def prepare(
+    each: PodClass, groups: Groups, vocabulary: Vocabulary, respected: bool, some_pool_is_disliked: bool
+) -> None:
+    """Work out every step of a class. All groups it can ever own are made here, before anybody is placed."""
+    spec = each.pod.spec
+    asked = wishes(spec, respected)
+    selector = Requirements.of_labels(spec.node_selector, vocabulary)
+    alternatives = tuple(Requirements.read(term.match_expressions, vocabulary) for term in asked.terms)
+    counting = tuple(selector & term for term in alternatives) or ((selector,) if selector else ())
+    each.steps = [
+        _step(each, step, selector, counting, groups, vocabulary) for step in steps(asked, some_pool_is_disliked)
+    ]
+
+
+def _step(
+    each: PodClass,
+    asked: Wishes,
+    selector: Requirements,
+    counting: tuple[Requirements, ...],
+    groups: Groups,
+    vocabulary: Vocabulary,
+) -> Step:
+    pod = each.pod
+    strict = selector
+    if asked.terms:
+        strict = strict & Requirements.read(asked.terms[0].match_expressions, vocabulary)
+    requirements = strict
+    if asked.liked_nodes:
+        requirements = strict & Requirements.read(asked.liked_nodes[0].preference.match_expressions, vocabulary)
+    tolerations = pod.spec.tolerations
+    spread = [
+        groups.spread(pod, constraint, counting, tolerations) for constraint in (*asked.spread, *asked.liked_spread)
+    ]
+    near = groups.near(pod, (*asked.near, *asked.liked_near))
+    away = groups.away(pod, (*asked.away, *asked.liked_away))
+    owned = tuple(dict.fromkeys((*spread, *near, *away)))
+    namespace, plain = each.labels[0], dict(each.labels[1])
+    return Step(
+        requirements=requirements,
+        strict=strict,
+        tolerations=(*tolerations, PREFER_NO_SCHEDULE_TOLERATION) if asked.endures_disliked_taints else tolerations,
+        groups=tuple((group, group.chooses(namespace, plain)) for group in owned),
+        marks=groups.marks(pod, asked.away),
+        places=each.volumes.places,
+    )

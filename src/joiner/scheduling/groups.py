@@ -1,0 +1,207 @@
+"""The topology groups of a run: who owns which, who is counted where, and what was there before."""
+
+from collections.abc import Iterable, Mapping
+
+from joiner.model.affinity import PodAffinityTerm, TopologySpreadConstraint
+from joiner.model.labels import HOSTNAME
+from joiner.model.pod import Pod
+from joiner.model.podrules import is_terminal, is_terminating
+from joiner.model.taints import Taint, Toleration, untolerated
+from joiner.requirements import Requirements
+from joiner.scheduling.problem import Problem
+from joiner.scheduling.topology import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    SPREAD,
+    Group,
+    NodeFilter,
+    selector_identity,
+    selector_of,
+    spread_filter,
+)
+
+Labels = tuple[str, tuple[tuple[str, str], ...]]
+"""Namespace and labels of pods that are alike to every selector."""
+
+
+def labels_of(pod: Pod) -> Labels:
+    """What selectors see of a pod."""
+    return pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))
+
+
+class _Place:
+    """A node where pods are counted."""
+
+    def __init__(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> None:
+        self.labels = labels if HOSTNAME in labels else {**labels, HOSTNAME: name}
+        self.requirements = Requirements.of_labels(self.labels)
+        self.taints = taints
+
+
+class Groups:
+    """Every group of a run, made as pods ask for them and filled with what is known at the start."""
+
+    def __init__(self, problem: Problem, batch: frozenset[str]) -> None:
+        self._namespaces = problem.namespaces
+        self._places = {each.name: _Place(each.name, each.labels, each.taints) for each in problem.nodes}
+        gone = {name: _Place(name, labels, ()) for name, labels in problem.bound_nodes.items()}
+        self._present: dict[Labels, dict[str, int]] = {}
+        everywhere = {**gone, **self._places}
+        for pod in problem.bound:
+            if pod.metadata.uid not in batch and not is_terminal(pod) and not is_terminating(pod):
+                counts = self._present.setdefault(labels_of(pod), {})
+                counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
+        self._everywhere = everywhere
+        self._universe = _universe(problem)
+        self._groups: dict[object, Group] = {}
+        self._inverse: dict[object, Group] = {}
+        self._counted: dict[Labels, tuple[Group, ...]] = {}
+        self._kept_out: dict[Labels, tuple[Group, ...]] = {}
+        for pod in problem.bound:
+            if pod.spec.affinity.pod_anti_affinity.required and pod.metadata.uid not in batch:
+                self._keep_away_from(pod)
+
+    def _keep_away_from(self, pod: Pod) -> None:
+        place = self._everywhere.get(pod.spec.node_name)
+        if place is None or is_terminal(pod) or is_terminating(pod):
+            return
+        for group in self.marks(pod, pod.spec.affinity.pod_anti_affinity.required):
+            domain = place.labels.get(group.key)
+            if domain is not None:
+                group.record(domain)
+
+    # -- groups that pods own -----------------------------------------------------------------------------------------
+
+    def spread(
+        self,
+        pod: Pod,
+        constraint: TopologySpreadConstraint,
+        terms: tuple[Requirements, ...],
+        tolerations: tuple[Toleration, ...],
+    ) -> Group:
+        """The group of a spread constraint."""
+        selector = selector_of(constraint.label_selector, pod.metadata.labels, constraint.match_label_keys)
+        node_filter = spread_filter(constraint, terms, tolerations)
+        namespace = pod.metadata.namespace
+        identity = (
+            SPREAD, constraint.topology_key, namespace, selector_identity(selector), constraint.max_skew,
+            constraint.min_domains, node_filter.identity(),
+        )  # fmt: skip
+        known = self._groups.get(identity)
+        if known is None:
+            known = Group(
+                SPREAD,
+                constraint.topology_key,
+                frozenset({namespace}),
+                selector,
+                max_skew=constraint.max_skew,
+                min_domains=constraint.min_domains,
+                node_filter=node_filter,
+            )
+            self._fill(known, node_filter.tolerations)
+            self._groups[identity] = known
+        return known
+
+    def near(self, pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[Group, ...]:
+        """The groups of affinity terms."""
+        return tuple(self._term(pod, term, AFFINITY, self._groups) for term in terms)
+
+    def away(self, pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[Group, ...]:
+        """The groups of anti-affinity terms: where the pods are that the owner stays away from."""
+        return tuple(self._term(pod, term, ANTI_AFFINITY, self._groups) for term in terms)
+
+    def marks(self, pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[Group, ...]:
+        """The inverse groups of anti-affinity terms: where the *owners* are, whom the chosen pods stay away from."""
+        return tuple(self._term(pod, term, ANTI_AFFINITY, self._inverse) for term in terms)
+
+    def _term(self, pod: Pod, term: PodAffinityTerm, kind: str, table: dict[object, Group]) -> Group:
+        selector = selector_of(
+            term.label_selector, pod.metadata.labels, term.match_label_keys, term.mismatch_label_keys
+        )
+        namespaces = self._meant(pod, term)
+        identity = (kind, term.topology_key, namespaces, selector_identity(selector))
+        known = table.get(identity)
+        if known is None:
+            known = Group(kind, term.topology_key, namespaces, selector)  # type: ignore[arg-type]
+            self._fill(known, pod.spec.tolerations, counting=table is self._groups)
+            table[identity] = known
+        return known
+
+    def _meant(self, pod: Pod, term: PodAffinityTerm) -> frozenset[str]:
+        if not term.namespaces and term.namespace_selector is None:
+            return frozenset({pod.metadata.namespace})
+        selector = term.namespace_selector
+        chosen = [
+            name for name, labels in self._namespaces.items() if selector is not None and selector.matches(labels)
+        ]
+        return frozenset({*term.namespaces, *chosen})
+
+    # -- what is known at the start -----------------------------------------------------------------------------------
+
+    def _fill(self, group: Group, tolerations: tuple[Toleration, ...] | None, counting: bool = True) -> None:
+        for domain, taint_sets in self._universe.get(group.key, {}).items():
+            if tolerations is None or any(not untolerated(taints, tolerations) for taints in taint_sets):
+                group.register(domain)
+        for place in self._places.values():
+            where = place.labels.get(group.key)
+            if where is not None and group.node_filter.matches(place.requirements, place.taints):
+                group.register(where)
+        if counting:
+            self._count_present(group, group.node_filter)
+
+    def _count_present(self, group: Group, node_filter: NodeFilter) -> None:
+        for (namespace, labels), counts in self._present.items():
+            if not group.chooses(namespace, dict(labels)):
+                continue
+            for name, count in counts.items():
+                place = self._everywhere.get(name)
+                if place is None or not node_filter.matches(place.requirements, place.taints):
+                    continue
+                if (where := place.labels.get(group.key)) is not None:
+                    group.record(where, count)
+
+    def keys(self) -> tuple[str, ...]:
+        """The labels that groups watch, but for the host."""
+        return tuple(sorted({group.key for group in (*self._groups.values(), *self._inverse.values())} - {HOSTNAME}))
+
+    # -- who is counted -----------------------------------------------------------------------------------------------
+
+    def counted(self, labels: Labels) -> tuple[Group, ...]:
+        """The groups that count pods with these labels. To be asked only once all groups are made."""
+        found = self._counted.get(labels)
+        if found is None:
+            plain = dict(labels[1])
+            found = tuple(group for group in self._groups.values() if group.chooses(labels[0], plain))
+            self._counted[labels] = found
+        return found
+
+    def kept_out(self, labels: Labels) -> tuple[Group, ...]:
+        """The inverse groups that choose pods with these labels."""
+        found = self._kept_out.get(labels)
+        if found is None:
+            plain = dict(labels[1])
+            found = tuple(group for group in self._inverse.values() if group.chooses(labels[0], plain))
+            self._kept_out[labels] = found
+        return found
+
+
+def _universe(problem: Problem) -> dict[str, dict[str, list[tuple[Taint, ...]]]]:
+    """Label to the values that new nodes could have, each with the taints of the pools that offer it."""
+    universe: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+    for option in problem.pools:
+        taints = option.pool.spec.template.spec.taints
+        own = option.catalog.requirements
+        seen: dict[str, set[str]] = {}
+        for key, requirement in own.items():
+            if not requirement.complement:
+                seen.setdefault(key, set()).update(requirement.values)
+        for instance_type in option.catalog.index.members(option.catalog.index.described(own)):
+            for key, requirement in instance_type.requirements.items():
+                if not requirement.complement:
+                    mine = own.get(key)
+                    fitting = requirement.values if mine is None else [v for v in requirement.values if mine.has(v)]
+                    seen.setdefault(key, set()).update(fitting)
+        for key, values in seen.items():
+            for value in values:
+                universe.setdefault(key, {}).setdefault(value, []).append(taints)
+    return universe

@@ -1,0 +1,82 @@
+"""Preferences: treated as rules first, then given up one by one until the pod finds a place.
+
+Each step gives up one thing, in this order: the first of several required node-affinity terms, the heaviest preferred pod
+affinity, the heaviest preferred pod anti-affinity, the heaviest preferred node affinity, one soft spread constraint, and
+at last the dislike of PreferNoSchedule taints.
+"""
+
+from collections.abc import Iterator
+
+from joiner.model.affinity import (
+    SCHEDULE_ANYWAY,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from joiner.model.meta import Value, replace
+from joiner.model.pod import PodSpec
+
+
+class Wishes(Value):
+    """What a pod asks for at one step: what it must have, and the preferences it still holds."""
+
+    terms: tuple[NodeSelectorTerm, ...]
+    """Required node-affinity terms; the first one counts."""
+    liked_nodes: tuple[PreferredSchedulingTerm, ...]
+    """Preferred node-affinity terms, heaviest first; the first one counts."""
+    near: tuple[PodAffinityTerm, ...]
+    away: tuple[PodAffinityTerm, ...]
+    liked_near: tuple[PodAffinityTerm, ...]
+    liked_away: tuple[PodAffinityTerm, ...]
+    spread: tuple[TopologySpreadConstraint, ...]
+    liked_spread: tuple[TopologySpreadConstraint, ...]
+    endures_disliked_taints: bool = False
+    """Whether PreferNoSchedule taints are put up with."""
+
+
+def _heaviest_first(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[PodAffinityTerm, ...]:
+    ordered = sorted(terms, key=lambda term: -term.weight)
+    return tuple(term.pod_affinity_term for term in ordered)
+
+
+def wishes(spec: PodSpec, respected: bool) -> Wishes:
+    """Everything a pod asks for."""
+    affinity = spec.affinity
+    nodes = affinity.node_affinity
+    soft = tuple(each for each in spec.topology_spread_constraints if each.when_unsatisfiable == SCHEDULE_ANYWAY)
+    hard = tuple(each for each in spec.topology_spread_constraints if each.when_unsatisfiable != SCHEDULE_ANYWAY)
+    return Wishes(
+        terms=nodes.required.node_selector_terms if nodes.required is not None else (),
+        liked_nodes=tuple(sorted(nodes.preferred, key=lambda term: -term.weight)) if respected else (),
+        near=affinity.pod_affinity.required,
+        away=affinity.pod_anti_affinity.required,
+        liked_near=_heaviest_first(affinity.pod_affinity.preferred) if respected else (),
+        liked_away=_heaviest_first(affinity.pod_anti_affinity.preferred) if respected else (),
+        spread=hard,
+        liked_spread=soft if respected else (),
+    )
+
+
+def steps(asked: Wishes, some_pool_is_disliked: bool) -> Iterator[Wishes]:
+    """What the pod asks for, then that with one thing given up after the other."""
+    yield asked
+    while True:
+        less = _less(asked, some_pool_is_disliked)
+        if less is None:
+            return
+        yield less
+        asked = less
+
+
+def _less(asked: Wishes, some_pool_is_disliked: bool) -> Wishes | None:
+    if len(asked.terms) > 1:
+        return replace(asked, terms=asked.terms[1:])
+    for field in ("liked_near", "liked_away", "liked_nodes", "liked_spread"):
+        held = getattr(asked, field)
+        if held:
+            return replace(asked, **{field: held[1:]})
+    if some_pool_is_disliked and not asked.endures_disliked_taints:
+        return replace(asked, endures_disliked_taints=True)
+    return None

@@ -1,0 +1,82 @@
+"""Reservations: how many instances each has left, and a standing proof that every open claim that counts on one gets one.
+
+While claims are open nobody decides which reservation a claim will be launched into; a matching with counts is kept, so
+that at any moment all of them could be. It is settled at the end.
+"""
+
+from collections.abc import Mapping
+
+
+class Reservations:
+    """A matching of claims to reservations that never gives out more than there is."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._left = dict(counts)
+        self._wanted: dict[int, tuple[str, ...]] = {}
+        self._given: dict[int, str] = {}
+
+    def holds(self, claim: int) -> str | None:
+        """The reservation that the claim would get as things stand."""
+        return self._given.get(claim)
+
+    def can_hold(self, claim: int, usable: tuple[str, ...]) -> bool:
+        """Whether the claim could be given one of these, moving others about if need be. Nothing is changed."""
+        if self._given.get(claim) in usable:
+            return True
+        return self._path(claim, usable) is not None
+
+    def hold(self, claim: int, usable: tuple[str, ...]) -> bool:
+        """Give the claim one of these; others keep one each, perhaps another. False if that cannot be done."""
+        if not usable:
+            self.release(claim)
+            return False
+        if self._given.get(claim) in usable:
+            self._wanted[claim] = usable
+            return True
+        moves = self._path(claim, usable)
+        if moves is None:
+            return False
+        self.release(claim)
+        self._wanted[claim] = usable
+        self._left[moves[-1][1]] -= 1
+        for who, what in moves:
+            self._given[who] = what
+        return True
+
+    def release(self, claim: int) -> None:
+        """The claim wants none any more."""
+        self._wanted.pop(claim, None)
+        given = self._given.pop(claim, None)
+        if given is not None:
+            self._left[given] += 1
+
+    def _path(self, claim: int, usable: tuple[str, ...]) -> list[tuple[int, str]] | None:
+        """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""
+        own = self._given.get(claim)
+        came_from: dict[str, tuple[int, str | None]] = {}
+        queue: list[str] = []
+        for name in usable:
+            if name in self._left and name not in came_from:
+                came_from[name] = (claim, None)
+                queue.append(name)
+        while queue:
+            name = queue.pop(0)
+            if self._left[name] > 0 or name == own:
+                return _walked(name, came_from)
+            for other, given in sorted(self._given.items()):
+                if given == name and other != claim:
+                    for next_name in self._wanted[other]:
+                        if next_name in self._left and next_name not in came_from:
+                            came_from[next_name] = (other, name)
+                            queue.append(next_name)
+        return None
+
+
+def _walked(name: str, came_from: Mapping[str, tuple[int, str | None]]) -> list[tuple[int, str]]:
+    moves: list[tuple[int, str]] = []
+    at: str | None = name
+    while at is not None:
+        who, before = came_from[at]
+        moves.append((who, at))
+        at = before
+    return moves[::-1]

@@ -1,0 +1,178 @@
+"""What a pool can buy, as bit masks that answer in microseconds: who matches, who is for sale, who is large enough.
+
+A *unit* is an instance type with those of its offerings that give the same kind of node; overlays may split one type into
+several. A set of units is an integer with one bit each.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from joiner.catalog.index import TypeLabels
+from joiner.catalog.market import InstanceType, Offering
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
+from joiner.requirements import Requirement, Requirements
+
+Amounts = tuple[int, ...]
+"""Resource amounts in the order of the run's resource names."""
+
+
+class Priced(NamedTuple):
+    """The best way to buy one unit under some requirements."""
+
+    order: tuple[int, float]
+    unit: int
+    offering: Offering
+
+
+def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
+    """The types, split where their offerings give different kinds of node; plain nodes first."""
+    units: list[InstanceType] = []
+    for instance_type in types:
+        kinds: dict[tuple[object, ...], list[Offering]] = {}
+        for offering in instance_type.offerings:
+            key = (tuple(sorted(offering.capacity.items())), tuple(sorted(offering.overhead.items())))
+            kinds.setdefault(key, []).append(offering)
+        if len(kinds) <= 1:
+            units.append(instance_type)
+        else:
+            units.extend(replace(instance_type, offerings=tuple(kinds[key])) for key in sorted(kinds, key=repr))
+    return tuple(units)
+
+
+class Stock:
+    """The units of one market, with everything a run wants to know about them."""
+
+    def __init__(self, types: Sequence[InstanceType], names: Sequence[str], vocabulary: Vocabulary) -> None:
+        self.units = units_of(types)
+        self.everyone = (1 << len(self.units)) - 1
+        self.labels = TypeLabels(self.units)
+        self._well_known = vocabulary.well_known
+        self._reservation_id = vocabulary.reservation_id
+        self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
+        self._large = [_Ladder([each.get(name, 0) for each in self.allocatable]) for name in names]
+        self._capacity: dict[str, _Ladder] = {}
+        self._open: dict[Requirements, int] = {}
+        self._reserved: dict[Requirements, tuple[str, int, int]] = {}
+        for number, unit in enumerate(self.units):
+            self._take(unit.offerings, 1 << number)
+        shapes = (*self._open, *self._reserved)
+        self._keys = tuple(sorted({key for shape in shapes for key in shape}))
+        self.offering_keys = frozenset(self._keys)
+        """Labels that tell offerings apart."""
+        self._for_sale: dict[tuple[Requirement | None, ...], int] = {}
+        self._to_reserve: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
+        self._prices: dict[tuple[Requirement | None, ...], tuple[Priced, ...]] = {}
+
+    def _take(self, offerings: Iterable[Offering], bit: int) -> None:
+        for offering in offerings:
+            if not offering.launchable:
+                continue
+            shape = offering.requirements
+            if not offering.reserved:
+                self._open[shape] = self._open.get(shape, 0) | bit
+                continue
+            name = shape.at(self._reservation_id).any() if self._reservation_id in shape else ""
+            _, units, count = self._reserved.get(shape, ("", 0, offering.available))
+            self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
+
+    def _asked(self, requirements: Requirements) -> tuple[Requirement | None, ...]:
+        return tuple(requirements.get(key) for key in self._keys)
+
+    def reservations(self) -> dict[str, int]:
+        """Reservation to how many instances are left in it."""
+        counts: dict[str, int] = {}
+        for name, _, count in self._reserved.values():
+            counts[name] = min(count, counts.get(name, count))
+        return counts
+
+    def for_sale(self, requirements: Requirements) -> int:
+        """Units that can be bought under the requirements without a reservation."""
+        asked = self._asked(requirements)
+        found = self._for_sale.get(asked)
+        if found is None:
+            found = 0
+            for shape, units in self._open.items():
+                if requirements.compatible(shape, self._well_known):
+                    found |= units
+            self._for_sale[asked] = found
+        return found
+
+    def reserved(self, requirements: Requirements) -> tuple[tuple[str, int], ...]:
+        """Reservations that can be used under the requirements, each with the units it has machines of."""
+        if not self._reserved:
+            return ()
+        asked = self._asked(requirements)
+        found = self._to_reserve.get(asked)
+        if found is None:
+            usable: dict[str, int] = {}
+            for shape, (name, units, _) in self._reserved.items():
+                if requirements.compatible(shape, self._well_known):
+                    usable[name] = usable.get(name, 0) | units
+            found = self._to_reserve[asked] = tuple(sorted(usable.items()))
+        return found
+
+    def large_enough(self, wanted: Amounts) -> int:
+        """Units that hold these amounts; nothing holds a negative one."""
+        found = self.everyone
+        for ladder, amount in zip(self._large, wanted, strict=True):
+            if amount > 0:
+                found &= ladder.at_least(amount)
+            elif amount < 0:
+                return 0
+        return found
+
+    def capacity(self, name: str) -> "_Ladder":
+        """The units by their capacity of a resource."""
+        ladder = self._capacity.get(name)
+        if ladder is None:
+            ladder = self._capacity[name] = _Ladder([unit.capacity.get(name, 0) for unit in self.units])
+        return ladder
+
+    def prices(self, requirements: Requirements) -> tuple[Priced, ...]:
+        """Every unit that can be bought under the requirements, at its best offering, cheapest first."""
+        asked = self._asked(requirements)
+        found = self._prices.get(asked)
+        if found is None:
+            best: list[Priced] = []
+            for number, unit in enumerate(self.units):
+                ways = [
+                    o
+                    for o in unit.offerings
+                    if o.launchable and requirements.compatible(o.requirements, self._well_known)
+                ]
+                if ways:
+                    chosen = min(ways, key=lambda o: (o.order, str(o.requirements)))
+                    best.append(Priced(chosen.order, number, chosen))
+            best.sort(key=lambda each: (each.order, self.units[each.unit].name))
+            found = self._prices[asked] = tuple(best)
+        return found
+
+
+class _Ladder:
+    """Units by how much they have of one resource."""
+
+    def __init__(self, amounts: Sequence[int]) -> None:
+        by_amount: dict[int, int] = {}
+        for number, amount in enumerate(amounts):
+            by_amount[amount] = by_amount.get(amount, 0) | 1 << number
+        self._steps = sorted(by_amount)
+        self._units = [0] * (len(self._steps) + 1)
+        for position in range(len(self._steps) - 1, -1, -1):
+            self._units[position] = self._units[position + 1] | by_amount[self._steps[position]]
+
+    def at_least(self, amount: int) -> int:
+        """Units with this much or more."""
+        return self._units[bisect_left(self._steps, amount)]
+
+    def more_than(self, amount: int) -> int:
+        """Units with more than this."""
+        return self._units[bisect_right(self._steps, amount)]
+
+    def largest(self, units: int) -> int:
+        """The most that any of the units has."""
+        for step, having in zip(reversed(self._steps), reversed(self._units[:-1]), strict=True):
+            if having & units:
+                return step
+        return 0

@@ -1,0 +1,108 @@
+"""A pool as a run sees it: what every claim of it starts from, and what its limits still leave."""
+
+from collections.abc import Iterable, Sequence
+
+from joiner.model import labels, podrequests
+from joiner.model.labels import Vocabulary
+from joiner.model.pod import ContainerPort, Pod, host_ports
+from joiner.model.quantity import MILLI
+from joiner.model.resources import NODES
+from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, untolerated
+from joiner.requirements import Requirements
+from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.stock import Amounts, Stock
+
+
+class DaemonGroup:
+    """Units on which the same daemons will run."""
+
+    def __init__(self, units: int, amounts: Amounts, ports: tuple[ContainerPort, ...]) -> None:
+        self.units = units
+        self.amounts = amounts
+        self.ports = ports
+
+
+def node_rules(pod: Pod, vocabulary: Vocabulary) -> tuple[Requirements, ...]:
+    """The nodes a pod may run on, as alternatives of which one must hold."""
+    selector = Requirements.of_labels(pod.spec.node_selector, vocabulary)
+    required = pod.spec.affinity.node_affinity.required
+    if required is None or not required.node_selector_terms:
+        return (selector,)
+    return tuple(selector & Requirements.read(t.match_expressions, vocabulary) for t in required.node_selector_terms)
+
+
+class Template:
+    """A pool, its stock, its daemons and its limits."""
+
+    def __init__(
+        self, option: PoolOption, stock: Stock, daemons: Sequence[Pod], names: Sequence[str], vocabulary: Vocabulary
+    ) -> None:
+        self.pool = option.pool
+        self.stock = stock
+        self.taints = option.pool.spec.template.spec.taints
+        self.requirements = option.catalog.requirements
+        self.min_values = {
+            key: requirement.min_values
+            for key, requirement in self.requirements.items()
+            if requirement.min_values is not None
+        }
+        # Daemons may select on labels that only a node that has joined carries.
+        joined = self.requirements & Requirements.of_labels({labels.REGISTERED: "true", labels.INITIALIZED: "true"})
+        self.daemons = self._group(daemons, joined, names, vocabulary)
+        limits = option.pool.spec.limits
+        self.left = {name: int(amount) - option.used.get(name, 0) for name, amount in limits.items()}
+        self.units = stock.labels.described(self.requirements)
+        usable = stock.for_sale(self.requirements)
+        for _, reserved in stock.reserved(self.requirements):
+            usable |= reserved
+        self.usable = self.units & usable
+        """Units that a claim of the pool can be at all."""
+
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+        return self.pool.name
+
+    def _group(
+        self, daemons: Sequence[Pod], joined: Requirements, names: Sequence[str], vocabulary: Vocabulary
+    ) -> tuple[DaemonGroup, ...]:
+        parts: list[tuple[int, tuple[int, ...]]] = [(self.stock.everyone, ())]
+        for number, pod in enumerate(daemons):
+            if untolerated(self.taints, (*pod.spec.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+                continue
+            runs_on = 0
+            for rule in node_rules(pod, vocabulary):
+                if joined.compatible(rule, vocabulary.well_known):
+                    runs_on |= self.stock.labels.described(rule)
+            parts = [
+                (units, who)
+                for old, before in parts
+                for units, who in ((old & runs_on, (*before, number)), (old & ~runs_on, before))
+                if units
+            ]
+        return tuple(_summed(units, [daemons[number] for number in who], names) for units, who in parts)
+
+    def within_limits(self) -> int:
+        """Units that the pool's limits still allow."""
+        if self.left.get(NODES, 1) <= 0:
+            return 0
+        found = self.stock.everyone
+        for name, left in self.left.items():
+            if name != NODES:
+                found &= ~self.stock.capacity(name).more_than(left)
+        return found
+
+    def opened(self, units: int) -> None:
+        """A claim was opened that may be any of these: the largest of each resource counts against the limits."""
+        for name in self.left:
+            self.left[name] -= MILLI if name == NODES else self.stock.capacity(name).largest(units)
+
+
+def _summed(units: int, daemons: Iterable[Pod], names: Sequence[str]) -> DaemonGroup:
+    totals = dict.fromkeys(names, 0)
+    ports: list[ContainerPort] = []
+    for pod in daemons:
+        for name, amount in podrequests.of_pod(pod).items():
+            totals[name] = totals.get(name, 0) + amount
+        ports.extend(host_ports(pod.spec))
+    return DaemonGroup(units, tuple(totals[name] for name in names), tuple(ports))

@@ -1,0 +1,217 @@
+"""Where pods may go because of where other pods are: spread, affinity, anti-affinity.
+
+A *group* watches one label (its key) and counts, for each value (a domain), the pods that its selector chooses. Pods that
+own a group are kept to the domains it allows; every pod that it chooses is counted, whoever placed it.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, Literal
+
+from joiner.model.affinity import HONOR, TopologySpreadConstraint
+from joiner.model.labels import HOSTNAME
+from joiner.model.selector import LabelExpression, LabelSelector
+from joiner.model.taints import Taint, Toleration, untolerated
+from joiner.requirements import Requirement, Requirements
+
+SPREAD: Final = "spread"
+AFFINITY: Final = "affinity"
+ANTI_AFFINITY: Final = "anti-affinity"
+Kind = Literal["spread", "affinity", "anti-affinity"]
+
+
+class NodeFilter:
+    """Which nodes count for a spread constraint: those the pod's own node rules would allow, if the policies say so."""
+
+    def __init__(self, terms: tuple[Requirements, ...], tolerations: tuple[Toleration, ...] | None) -> None:
+        self.terms = terms
+        """One of these must match; none given means every node does."""
+        self.tolerations = tolerations
+        """Tolerations that taints are held against; nothing means that taints do not matter."""
+
+    def matches(self, requirements: Requirements, taints: Iterable[Taint]) -> bool:
+        """Whether a node with these labels and taints counts."""
+        if self.tolerations is not None and untolerated(taints, self.tolerations):
+            return False
+        return not self.terms or any(requirements.compatible(term) for term in self.terms)
+
+    def identity(self) -> tuple[object, ...]:
+        """Equal for filters that let the same nodes through."""
+        tolerated = None if self.tolerations is None else tuple(sorted(map(repr, self.tolerations)))
+        return (frozenset(self.terms), tolerated)
+
+
+EVERY_NODE: Final = NodeFilter((), None)
+
+
+class Group:
+    """One label, one selector, and how many chosen pods lie in each domain."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        key: str,
+        namespaces: frozenset[str],
+        selector: LabelSelector | None,
+        max_skew: int = 0,
+        min_domains: int | None = None,
+        node_filter: NodeFilter = EVERY_NODE,
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.namespaces = namespaces
+        self.selector = selector
+        self.max_skew = max_skew
+        self.min_domains = min_domains
+        self.node_filter = node_filter
+        self.domains: dict[str, int] = {}
+        self.hosts: list[int] = []
+        """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
+        self._answers: dict[tuple[Requirement, Requirement, bool, int], Requirement | None] = {}
+        self._forbidden: dict[tuple[Requirement, bool], tuple[str, ...]] = {}
+
+    def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod is one of those that are counted."""
+        return namespace in self.namespaces and self.selector is not None and self.selector.matches(labels)
+
+    def register(self, domain: str) -> None:
+        """A domain that exists, whether or not anybody is there."""
+        if domain not in self.domains:
+            self.domains[domain] = 0
+            self._moved()
+
+    def record(self, domain: str, count: int = 1) -> None:
+        """Pods that came to a domain."""
+        self.domains[domain] = self.domains.get(domain, 0) + count
+        self._moved()
+
+    def record_host(self, claim: int, domain: str) -> None:
+        """A pod that came to an open claim, whose number stands for its host."""
+        count = self.domains.get(domain, 0)
+        self.record(domain)
+        while len(self.hosts) <= count:
+            self.hosts.append(0)
+        self.hosts[count] |= 1 << claim
+
+    def full_hosts(self, chosen: bool) -> int:
+        """Open claims that cannot take another pod of the group: a quick answer for groups by host."""
+        most = self.max_skew - (1 if chosen else 0) if self.kind == SPREAD else 0
+        if most < 0:
+            return -1
+        return self.hosts[most] if most < len(self.hosts) else 0
+
+    def _moved(self) -> None:
+        if self._answers:
+            self._answers = {}
+        if self._forbidden:
+            self._forbidden = {}
+
+    def forbidden(self, pod: Requirement, chosen: bool) -> tuple[str, ...]:
+        """Domains that no node can lie in and take the pod: a quick answer that rules out many nodes at once."""
+        question = (pod, chosen)
+        found = self._forbidden.get(question)
+        if found is None:
+            found = self._forbidden[question] = tuple(
+                domain
+                for domain in sorted(self.domains)
+                if self._narrowed(pod, _only(self.key, domain), chosen, 0) is None
+            )
+        return found
+
+    def narrowed(self, pod: Requirement, node: Requirement, chosen: bool, waiting: int = 0) -> Requirement | None:
+        """The domains that are left for a pod of the group on a node; nothing if none is.
+
+        `pod` is what the pod itself demands of the label, `node` what the node may be, `chosen` whether the pod counts, and
+        `waiting` how many pods are on the node already that will count once its domain is known.
+        """
+        if self.key == HOSTNAME:
+            return self._narrowed(pod, node, chosen, waiting)
+        question = (pod, node, chosen, waiting)
+        if question not in self._answers:
+            self._answers[question] = self._narrowed(pod, node, chosen, waiting)
+        return self._answers[question]
+
+    def _narrowed(self, pod: Requirement, node: Requirement, chosen: bool, waiting: int) -> Requirement | None:
+        if self.kind == SPREAD:
+            return self._spread(pod, node, waiting + 1 if chosen else waiting)
+        if self.kind == AFFINITY:
+            return self._affinity(pod, node, chosen)
+        return self._anti_affinity(pod, node)
+
+    def _spread(self, pod: Requirement, node: Requirement, extra: int) -> Requirement | None:
+        least = self._least(pod)
+        if self.key == HOSTNAME and not node.complement and len(node.values) == 1:
+            (domain,) = node.values
+            return node if self.domains.get(domain, 0) + extra - least <= self.max_skew else None
+        best: tuple[int, str] | None = None
+        for domain in self._possible(node):
+            count = self.domains.get(domain, 0)
+            if count + extra - least <= self.max_skew and pod.has(domain) and (best is None or (count, domain) < best):
+                best = (count, domain)
+        return None if best is None else Requirement(self.key, (best[1],))
+
+    def _least(self, pod: Requirement) -> int:
+        """The count of the emptiest domain that the pod could go to."""
+        if self.key == HOSTNAME:
+            return 0  # a new node is always possible, and it is empty
+        counts = [count for domain, count in self.domains.items() if pod.has(domain)]
+        if self.min_domains is not None and len(counts) < self.min_domains:
+            return 0
+        return min(counts, default=0)
+
+    def _affinity(self, pod: Requirement, node: Requirement, chosen: bool) -> Requirement | None:
+        occupied = [domain for domain in self._possible(node) if self.domains.get(domain, 0) and pod.has(domain)]
+        if occupied:
+            return Requirement(self.key, occupied)
+        anywhere = any(count and pod.has(domain) for domain, count in self.domains.items())
+        if not chosen or anywhere:
+            return None
+        first = min((domain for domain in self._possible(node) if pod.has(domain)), default=None)
+        return None if first is None else Requirement(self.key, (first,))
+
+    def _anti_affinity(self, pod: Requirement, node: Requirement) -> Requirement | None:
+        free = [domain for domain in self._possible(node) if not self.domains.get(domain, 0) and pod.has(domain)]
+        return Requirement(self.key, free) if free else None
+
+    def _possible(self, node: Requirement) -> Iterable[str]:
+        """The domains a node may lie in; a host that nobody has seen yet is an empty one."""
+        if not node.complement:
+            known = node.values if self.key == HOSTNAME else node.values & self.domains.keys()
+            return sorted(known)
+        return (domain for domain in sorted(self.domains) if node.has(domain))
+
+
+@lru_cache(maxsize=4096)
+def _only(key: str, domain: str) -> Requirement:
+    return Requirement(key, (domain,))
+
+
+def selector_of(
+    selector: LabelSelector | None, labels: Mapping[str, str], keys: Iterable[str], apart: Iterable[str] = ()
+) -> LabelSelector | None:
+    """The selector with the pod's own values for `matchLabelKeys` (and not those of `mismatchLabelKeys`)."""
+    if selector is None:
+        return None
+    more = [LabelExpression(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
+    more += [LabelExpression(key=key, operator="NotIn", values=(labels[key],)) for key in apart if key in labels]
+    if not more:
+        return selector
+    return LabelSelector(match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *more))
+
+
+def selector_identity(selector: LabelSelector | None) -> object:
+    """Equal for selectors that say the same."""
+    if selector is None:
+        return None
+    said = sorted((e.key, e.operator, tuple(sorted(e.values))) for e in selector.match_expressions)
+    return (tuple(sorted(selector.match_labels.items())), tuple(said))
+
+
+def spread_filter(
+    constraint: TopologySpreadConstraint, terms: tuple[Requirements, ...], tolerations: tuple[Toleration, ...]
+) -> NodeFilter:
+    """The nodes that count for a spread constraint of a pod with these node rules."""
+    return NodeFilter(
+        terms if constraint.node_affinity_policy == HONOR else (),
+        tolerations if constraint.node_taints_policy == HONOR else None,
+    )
