@@ -24,6 +24,8 @@ OFFERINGS: Final = "offerings"
 RESERVATIONS: Final = "reservations"
 MIN_VALUES: Final = "min-values"
 LIMITS: Final = "limits"
+PRICE: Final = "price"
+"""Not a rule for pods: a claim that was opened at a price takes nobody who would make it dearer."""
 
 PASSING: Final = frozenset({TOPOLOGY, RESERVATIONS})
 """Rules whose refusal may turn into a yes later in the run; every other one is final, as claims only ever narrow."""
@@ -62,25 +64,42 @@ class Claim:
         self.ports: list[ContainerPort] = []
         self.attached: dict[str, frozenset[str]] = {}
         self.min_values: Mapping[str, int] = template.min_values
+        self.cost_max: float | None = None
+        """What it may cost at most, if somebody set a price when it was opened."""
         self.waiting: dict[Group, int] = {}
         """Pods that groups will count once the claim's domain is known."""
 
 
 class Joined:
-    """Intersections of requirements, each made once."""
+    """Intersections of requirements, each made once. Equal results are one object, so that tables find them at a glance."""
 
     def __init__(self, well_known: frozenset[str]) -> None:
         self._well_known = well_known
         self._known: dict[tuple[Requirements, Requirements], Requirements | None] = {}
+        self._same: dict[Requirements, Requirements] = {}
+        self._only: dict[Requirement, Requirements] = {}
+
+    def the(self, requirements: Requirements) -> Requirements:
+        """The one object that stands for all equal ones."""
+        return self._same.setdefault(requirements, requirements)
+
+    def only(self, requirement: Requirement) -> Requirements:
+        """A set with nothing but one requirement."""
+        found = self._only.get(requirement)
+        if found is None:
+            found = self._only[requirement] = self.the(Requirements([requirement]))
+        return found
 
     def of(self, own: Requirements, wanted: Requirements) -> Requirements | None:
         """What both allow; nothing when they cannot agree."""
         if not wanted:
             return own
         key = (own, wanted)
-        if key not in self._known:
-            self._known[key] = own & wanted if own.compatible(wanted, self._well_known) else None
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        joined = self.the(own & wanted) if own.compatible(wanted, self._well_known) else None
+        self._known[key] = joined
+        return joined
 
 
 class Openings:
@@ -102,8 +121,11 @@ class Openings:
             self._tolerated[key] = not untolerated(template.taints, step.tolerations)
         return self._tolerated[key]
 
-    def fitting(self, claim: Claim, each: PodClass, step: Step, *, new: bool) -> Fitting | Refused:
-        """What the claim would be with one more pod of the class, or which rule forbids it."""
+    def fitting(self, claim: Claim, each: PodClass, step: Step, *, new: bool, count: int = 1) -> Fitting | Refused:
+        """What the claim would be with so many more pods of the class, or which rule forbids it.
+
+        More than one at a time can only be asked for pods that no group concerns and that bring no ports or volumes.
+        """
         template = claim.template
         if not self.tolerates(template, step):
             return Refused(TAINTS)
@@ -112,7 +134,8 @@ class Openings:
             return Refused(REQUIREMENTS)
         if each.ports and any(port.conflicts(other) for port in each.ports for other in claim.ports):
             return Refused(PORTS)
-        amounts = tuple(map(int.__add__, claim.amounts, each.amounts)) if claim.amounts else each.amounts
+        more = each.amounts if count == 1 else tuple(amount * count for amount in each.amounts)
+        amounts = tuple(map(int.__add__, claim.amounts, more)) if claim.amounts else more
         refused: Refused = Refused(VOLUMES)
         for place in step.places:
             placed = self._joined.of(joined, place)
@@ -153,14 +176,14 @@ class Openings:
             return None
         if answer == node:
             return requirements
-        return self._joined.of(requirements, Requirements([answer]))
+        return self._joined.of(requirements, self._joined.only(answer))
 
     def _bought(
         self, claim: Claim, each: PodClass, requirements: Requirements, amounts: Amounts, *, new: bool
     ) -> Fitting | Refused:
         template = claim.template
         stock = template.stock
-        described = claim.units & stock.labels.described(requirements)
+        described = claim.units & stock.described(requirements)
         if not described:
             return Refused(REQUIREMENTS)
         large = 0
@@ -172,6 +195,10 @@ class Openings:
         units = described & large
         if not units:
             return Refused(RESOURCES)
+        if claim.cost_max is not None:
+            units &= stock.prices(requirements).at_most(claim.cost_max)
+            if not units:
+                return Refused(PRICE)
         attached = self._attachable(claim, each, units)
         if not attached:
             return Refused(VOLUMES)

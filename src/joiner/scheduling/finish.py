@@ -10,7 +10,7 @@ from joiner.scheduling.plan import Option, PlannedClaim, Reason, Refusal
 from joiner.scheduling.stock import Priced, Stock
 
 if TYPE_CHECKING:
-    from joiner.scheduling.schedule import Run
+    from joiner.scheduling.run import Run
 
 
 def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
@@ -19,7 +19,9 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     dropped: dict[int, Refusal] = {}
     for claim in run.claims:
         requirements = _settled(run, claim)
-        priced = [each for each in claim.template.stock.prices(requirements) if claim.units >> each.unit & 1]
+        held = run.reservations.holds(claim.number) is not None
+        prices = claim.template.stock.prices(requirements, reserved=held)
+        priced = [each for each in prices.best if claim.units >> each.unit & 1]
         options = _options(claim.template.stock, priced)
         chosen = _truncated(run, claim, requirements, options)
         if chosen is None:

@@ -11,7 +11,7 @@ from joiner.scheduling.plan import Reason, Refusal
 from joiner.scheduling.template import Template
 
 if TYPE_CHECKING:
-    from joiner.scheduling.schedule import Run
+    from joiner.scheduling.run import Run
 
 
 def explained(run: "Run", each: PodClass, key: str) -> Refusal:
@@ -66,7 +66,7 @@ def _funnel(run: "Run", template: Template, each: PodClass, step: Step) -> str:
     """How many types were left after each rule."""
     stock = template.stock
     wanted = template.requirements & step.requirements
-    described = template.usable & stock.labels.described(wanted)
+    described = template.usable & stock.described(wanted)
     for_sale = described & stock.for_sale(wanted)
     large = 0
     for group in template.daemons:

@@ -4,6 +4,7 @@ A *unit* is an instance type with those of its offerings that give the same kind
 several. A set of units is an integer with one bit each.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -47,7 +48,8 @@ class Stock:
     def __init__(self, types: Sequence[InstanceType], names: Sequence[str], vocabulary: Vocabulary) -> None:
         self.units = units_of(types)
         self.everyone = (1 << len(self.units)) - 1
-        self.labels = TypeLabels(self.units)
+        self._labels = TypeLabels(self.units)
+        self._described: dict[Requirements, int] = {}
         self._well_known = vocabulary.well_known
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
@@ -63,7 +65,11 @@ class Stock:
         """Labels that tell offerings apart."""
         self._for_sale: dict[tuple[Requirement | None, ...], int] = {}
         self._to_reserve: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
-        self._prices: dict[tuple[Requirement | None, ...], tuple[Priced, ...]] = {}
+        self._prices: dict[tuple[object, ...], Prices] = {}
+        self._ways = [
+            sorted((o for o in unit.offerings if o.launchable), key=lambda o: (o.order, str(o.requirements)))
+            for unit in self.units
+        ]
 
     def _take(self, offerings: Iterable[Offering], bit: int) -> None:
         for offering in offerings:
@@ -76,6 +82,13 @@ class Stock:
             name = shape.at(self._reservation_id).any() if self._reservation_id in shape else ""
             _, units, count = self._reserved.get(shape, ("", 0, offering.available))
             self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
+
+    def described(self, requirements: Requirements) -> int:
+        """Units whose own labels agree with the requirements, whether or not they can be bought."""
+        found = self._described.get(requirements)
+        if found is None:
+            found = self._described[requirements] = self._labels.described(requirements)
+        return found
 
     def _asked(self, requirements: Requirements) -> tuple[Requirement | None, ...]:
         return tuple(requirements.get(key) for key in self._keys)
@@ -130,24 +143,42 @@ class Stock:
             ladder = self._capacity[name] = _Ladder([unit.capacity.get(name, 0) for unit in self.units])
         return ladder
 
-    def prices(self, requirements: Requirements) -> tuple[Priced, ...]:
-        """Every unit that can be bought under the requirements, at its best offering, cheapest first."""
-        asked = self._asked(requirements)
-        found = self._prices.get(asked)
+    def prices(self, requirements: Requirements, *, reserved: bool = False) -> "Prices":
+        """What the units cost under the requirements: on the market, or out of reservations."""
+        key = (reserved, *self._asked(requirements))
+        found = self._prices.get(key)
         if found is None:
+            shapes = self._reserved if reserved else self._open
+            allowed = {shape for shape in shapes if requirements.compatible(shape, self._well_known)}
             best: list[Priced] = []
-            for number, unit in enumerate(self.units):
-                ways = [
-                    o
-                    for o in unit.offerings
-                    if o.launchable and requirements.compatible(o.requirements, self._well_known)
-                ]
-                if ways:
-                    chosen = min(ways, key=lambda o: (o.order, str(o.requirements)))
+            for number, ways in enumerate(self._ways):
+                chosen = next((way for way in ways if way.requirements in allowed), None)
+                if chosen is not None:
                     best.append(Priced(chosen.order, number, chosen))
             best.sort(key=lambda each: (each.order, self.units[each.unit].name))
-            found = self._prices[asked] = tuple(best)
+            found = self._prices[key] = Prices(tuple(best), len(self.units))
         return found
+
+
+class Prices:
+    """Units that can be bought, each at its best offering, cheapest first."""
+
+    def __init__(self, best: tuple[Priced, ...], units: int) -> None:
+        self.best = best
+        self._costs = [each.order[1] for each in best]
+        self._units = [0]
+        for each in best:
+            self._units.append(self._units[-1] | 1 << each.unit)
+        self._of_unit: dict[int, float] = {each.unit: each.order[1] for each in best}
+        self.count = units
+
+    def at_most(self, cost: float) -> int:
+        """Units that cost no more."""
+        return self._units[bisect_right(self._costs, cost)]
+
+    def of(self, unit: int) -> float:
+        """What a unit costs; infinite when it cannot be bought."""
+        return self._of_unit.get(unit, math.inf)
 
 
 class _Ladder:

@@ -51,7 +51,7 @@ class Template:
         self.daemons = self._group(daemons, joined, names, vocabulary)
         limits = option.pool.spec.limits
         self.left = {name: int(amount) - option.used.get(name, 0) for name, amount in limits.items()}
-        self.units = stock.labels.described(self.requirements)
+        self.units = stock.described(self.requirements)
         usable = stock.for_sale(self.requirements)
         for _, reserved in stock.reserved(self.requirements):
             usable |= reserved
@@ -73,7 +73,7 @@ class Template:
             runs_on = 0
             for rule in node_rules(pod, vocabulary):
                 if joined.compatible(rule, vocabulary.well_known):
-                    runs_on |= self.stock.labels.described(rule)
+                    runs_on |= self.stock.described(rule)
             parts = [
                 (units, who)
                 for old, before in parts

@@ -1,0 +1,333 @@
+"""First fit: the order in which pods are tried, and the places they are tried on.
+
+Pods go largest first. Each is tried on nodes that are there, then on open claims, then on a new claim of each pool by weight;
+where it finds no place it gives up one preference after the other. Nothing is decided by chance.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from joiner.model.labels import HOSTNAME
+from joiner.model.pod import Pod
+from joiner.model.resources import CPU, MEMORY, PODS
+from joiner.requirements import Requirements
+from joiner.scheduling.claims import (
+    LIMITS,
+    PASSING,
+    Claim,
+    Fitting,
+    Joined,
+    Openings,
+    Refused,
+    record,
+    settle_waiting,
+)
+from joiner.scheduling.classes import PodClass, Step, classify, prepare
+from joiner.scheduling.effort import Effort
+from joiner.scheduling.existing import OpenNode
+from joiner.scheduling.finish import finished
+from joiner.scheduling.flexibility import Flexibility
+from joiner.scheduling.groups import Groups
+from joiner.scheduling.plan import Plan, Refusal
+from joiner.scheduling.preflight import refusal
+from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.refusal import explained
+from joiner.scheduling.reservations import Reservations
+from joiner.scheduling.stock import Stock
+from joiner.scheduling.template import Template
+from joiner.scheduling.topology import AFFINITY, Group
+from joiner.scheduling.volumes import Shelf
+
+_LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def key_of(pod: Pod) -> str:
+    """How a pod is called in plans."""
+    return f"{pod.metadata.namespace}/{pod.name}"
+
+
+class Desk:
+    """What every attempt at one problem can share: nothing on it changes an answer."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._vocabulary = problem.vocabulary
+        self.names = _resource_names(problem)
+        self.joined = Joined(problem.vocabulary.well_known)
+        self._stocks: dict[int, Stock] = {}
+
+    def stock(self, option: PoolOption) -> Stock:
+        """The stock of a pool; pools of one market have the same."""
+        market = option.catalog.market
+        found = self._stocks.get(id(market))
+        if found is None:
+            found = self._stocks[id(market)] = Stock(market.types, self.names, self._vocabulary)
+        return found
+
+
+class Run:
+    """One attempt at a problem, with everything that changes on the way."""
+
+    planner = "first-fit"
+
+    def __init__(self, problem: Problem, effort: Effort, desk: "Desk | None" = None) -> None:
+        self._problem = problem
+        self._effort = effort
+        self.policy = problem.policy
+        self.vocabulary = vocabulary = problem.vocabulary
+        self._desk = desk or Desk(problem)
+        self.names = self._desk.names
+        self.joined = self._desk.joined
+        shelf = Shelf(problem.storage, vocabulary)
+        self.classes, self.of_pod = classify(problem.pods, self.names, shelf)
+        self.templates = self._templates()
+        self.groups = Groups(problem, frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid))
+        self.ignored: dict[int, Refusal] = {}
+        for each in self.classes:
+            found = refusal(key_of(each.pod), each.pod, each.volumes.problem, vocabulary)
+            if found is not None:
+                self.ignored[each.number] = found
+        self._prepare()
+        self.nodes = self._open_nodes()
+        self.claims: list[Claim] = []
+        self._by_size: dict[int, int] = {}
+        """Number of pods to the open claims that have so many."""
+        self._settled_at: dict[tuple[str, str], int] = {}
+        """Label and value to the open claims that must have it."""
+        self._watched = self.groups.keys()
+        self._state = 0
+        counts: dict[str, int] = {}
+        for template in self.templates:
+            for name, count in template.stock.reservations().items():
+                counts[name] = min(count, counts.get(name, count))
+        self.reservations = Reservations(counts if problem.policy.reserved_capacity else {})
+        flexible = {template.name: Flexibility(template.stock) for template in self.templates}
+        self.flexible = flexible
+        self.openings = Openings(self.joined, self.reservations, flexible, problem.policy.min_values == "BestEffort")
+
+    # -- before anybody is placed -------------------------------------------------------------------------------------
+
+    def _templates(self) -> list[Template]:
+        problem = self._problem
+        ordered = sorted(problem.pools, key=lambda option: option.pool.name, reverse=True)
+        ordered.sort(key=lambda option: -option.pool.spec.weight)
+        templates = [
+            Template(option, self._desk.stock(option), problem.daemons, self.names, problem.vocabulary)
+            for option in ordered
+        ]
+        return [template for template in templates if template.usable]
+
+    def _prepare(self) -> None:
+        policy = self._problem.policy
+        disliked = any(taint.effect == "PreferNoSchedule" for template in self.templates for taint in template.taints)
+        wanted = [each for each in self.classes if each.number not in self.ignored]
+        for each in wanted:
+            prepare(each, self.groups, self._problem.vocabulary, policy.preferences == "Respect", disliked)
+        for each in wanted:
+            each.counted = self.groups.counted(each.labels)
+            each.kept_out = self.groups.kept_out(each.labels)
+            for step in each.steps:
+                step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
+                narrowing = (*(group for group, _ in step.groups), *each.kept_out)
+                step.final = all(group.key == HOSTNAME for group in narrowing)
+
+    def _open_nodes(self) -> list[OpenNode]:
+        problem = self._problem
+        ordered = sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
+        return [
+            OpenNode(number, node, problem.daemons, self.names, problem.vocabulary)
+            for number, node in enumerate(ordered)
+        ]
+
+    # -- the queue ----------------------------------------------------------------------------------------------------
+
+    def queue(self) -> list[int]:
+        """The pods in the order in which they are tried: largest first, then the oldest."""
+        pods = self._problem.pods
+        cpu = self.names.index(CPU)
+        memory = self.names.index(MEMORY)
+
+        def order(position: int) -> tuple[int, int, datetime, str, int]:
+            amounts, meta = self.of_pod[position].amounts, pods[position].metadata
+            return (-amounts[cpu], -amounts[memory], meta.creation_timestamp or _LONG_AGO, meta.uid, position)
+
+        return sorted(range(len(pods)), key=order)
+
+    def plan(self) -> Plan:
+        """Place what can be placed."""
+        return self.settle([position for position in self.queue() if self.of_pod[position].number not in self.ignored])
+
+    def settle(self, waiting: list[int]) -> Plan:
+        """Place these pods one after the other, again and again while that helps, and end the run."""
+        stopped: list[int] = []
+        while waiting:
+            before = self._state
+            left: list[int] = []
+            for at, position in enumerate(waiting):
+                if self._effort.spent():
+                    stopped = waiting[at:]
+                    break
+                each = self.of_pod[position]
+                if each.refused_at == self._state or not self._place(each, position):
+                    each.refused_at = self._state
+                    left.append(position)
+            waiting = left
+            if stopped or self._state == before:
+                break
+        return self._planned(waiting, stopped)
+
+    def _place(self, each: PodClass, position: int) -> bool:
+        for step in each.steps:
+            if (
+                self.on_node(each, position, step)
+                or self._on_claim(each, position, step)
+                or self._on_new_claim(each, position, step)
+            ):
+                self.moved()
+                return True
+        return False
+
+    def moved(self) -> None:
+        """Somebody was placed: whoever was refused before may be tried again."""
+        self._state += 1
+
+    # -- places -------------------------------------------------------------------------------------------------------
+
+    def on_node(self, each: PodClass, position: int, step: Step) -> bool:
+        """Place the pod on a node that is there, if one takes it."""
+        for node in self.nodes:
+            if step.closed_nodes >> node.number & 1:
+                continue
+            refused = node.refused(each, step)
+            if refused is None:
+                node.take(each, position, step)
+                return True
+            if refused.rule not in PASSING:
+                step.closed_nodes |= 1 << node.number
+        return False
+
+    def _on_claim(self, each: PodClass, position: int, step: Step) -> bool:
+        candidates = self.candidates(each, step)
+        if not candidates:
+            return False
+        for size in sorted(self._by_size):
+            here = self._by_size[size] & candidates
+            while here:
+                bit = here & -here
+                here ^= bit
+                claim = self.claims[bit.bit_length() - 1]
+                found = self.openings.fitting(claim, each, step, new=False)
+                if isinstance(found, Fitting):
+                    self.commit(claim, each, position, step, found)
+                    return True
+                if step.final and found.rule not in PASSING:
+                    step.closed_claims |= bit
+        return False
+
+    def candidates(self, each: PodClass, step: Step) -> int:
+        """Open claims that nothing known about the class rules out."""
+        candidates = ((1 << len(self.claims)) - 1) & ~step.closed_claims
+        for group, chosen in step.groups:
+            candidates &= ~self._ruled_out(group, step, chosen)
+        for group in each.kept_out:
+            candidates &= ~self._ruled_out(group, step, False)
+        return candidates
+
+    def _ruled_out(self, group: Group, step: Step, chosen: bool) -> int:
+        """Open claims that cannot take a pod of the group, as far as that is known without looking at them."""
+        if group.key == HOSTNAME:
+            return group.full_hosts(chosen) if group.kind != AFFINITY else 0
+        found = 0
+        for domain in group.forbidden(step.strict.at(group.key), chosen):
+            found |= self._settled_at.get((group.key, domain), 0)
+        return found
+
+    def _on_new_claim(self, each: PodClass, position: int, step: Step) -> bool:
+        for template in self.templates:
+            claim = Claim(len(self.claims), template)
+            found = self.opened(claim, each, step)
+            if isinstance(found, Fitting):
+                self.claims.append(claim)
+                template.opened(found.units)
+                self.commit(claim, each, position, step, found)
+                return True
+        return False
+
+    def opened(self, claim: Claim, each: PodClass, step: Step) -> Fitting | Refused:
+        """What a new claim would be with a pod of the class, or which rule forbids it."""
+        template = claim.template
+        if template.left:
+            claim.units &= template.within_limits()
+            if not claim.units:
+                return Refused(LIMITS)
+        return self.openings.fitting(claim, each, step, new=True)
+
+    def commit(self, claim: Claim, each: PodClass, position: int, step: Step, found: Fitting) -> None:
+        """A claim takes a pod, and is from now on what `found` says."""
+        bit, size = 1 << claim.number, len(claim.members)
+        if size:
+            self._by_size[size] &= ~bit
+            if not self._by_size[size]:
+                del self._by_size[size]
+        self._by_size[size + 1] = self._by_size.get(size + 1, 0) | bit
+        if claim.requirements is not found.requirements or not size:
+            self._note_domains(bit, found.requirements)
+        claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
+        claim.min_values = found.min_values
+        claim.members.append((each, position, step))
+        claim.ports.extend(each.ports)
+        for driver, volumes in each.volumes.attachments.items():
+            claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
+        if found.reserved:
+            held = self.reservations.hold(claim.number, found.reserved)
+            assert held, "a claim was promised a reservation that is gone"
+        if claim.waiting:
+            settle_waiting(claim)
+        record(claim, each, step)
+
+    def _note_domains(self, bit: int, requirements: Requirements) -> None:
+        """Remember where a claim must lie, for the labels that groups watch."""
+        for key in self._watched:
+            settled = requirements.get(key)
+            if settled is not None and not settled.complement and len(settled.values) == 1:
+                where = (key, min(settled.values))
+                self._settled_at[where] = self._settled_at.get(where, 0) | bit
+
+    def key(self, position: int) -> str:
+        """The name of the pod at a position."""
+        return key_of(self._problem.pods[position])
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def _planned(self, left: Sequence[int], stopped: Sequence[int]) -> Plan:
+        pods = self._problem.pods
+        claims, dropped = finished(self)
+        refused = {position: explained(self, self.of_pod[position], key_of(pods[position])) for position in left}
+        refused.update(dropped)
+        for position, each in enumerate(self.of_pod):
+            if each.number in self.ignored:
+                refusal_of_class = self.ignored[each.number]
+                refused[position] = Refusal(pod=key_of(pods[position]), reasons=refusal_of_class.reasons, ignored=True)
+        return Plan(
+            claims=claims,
+            placements={
+                node.node.name: tuple(sorted(key_of(pods[position]) for position in node.members))
+                for node in self.nodes
+                if node.members
+            },
+            refusals=tuple(refused[position] for position in sorted(refused)),
+            not_attempted=tuple(key_of(pods[position]) for position in stopped),
+            planner=self.planner,
+        )
+
+
+def _resource_names(problem: Problem) -> tuple[str, ...]:
+    """Every resource that some pod asks for, in order of name."""
+    names = {CPU, MEMORY, PODS}
+    for pod in (*problem.pods, *problem.daemons):
+        for containers in (pod.spec.containers, pod.spec.init_containers):
+            for container in containers:
+                names.update(container.resources.requests)
+        names.update(pod.spec.overhead)
+        names.update(pod.spec.resources.requests)
+    return tuple(sorted(names))
