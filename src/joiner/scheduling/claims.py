@@ -27,7 +27,9 @@ LIMITS: Final = "limits"
 PRICE: Final = "price"
 """Not a rule for pods: a claim that was opened at a price takes nobody who would make it dearer."""
 
-PASSING: Final = frozenset({TOPOLOGY, RESERVATIONS})
+UNDEFINED: Final = "undefined labels"
+
+PASSING: Final = frozenset({TOPOLOGY, RESERVATIONS, UNDEFINED})
 """Rules whose refusal may turn into a yes later in the run; every other one is final, as claims only ever narrow."""
 
 
@@ -131,7 +133,9 @@ class Openings:
             return Refused(TAINTS)
         joined = self._joined.of(claim.requirements, step.requirements)
         if joined is None:
-            return Refused(REQUIREMENTS)
+            # A label that nobody defines yet may come with another pod; a contradiction stays one.
+            contradicts = claim.requirements.conflicts(step.requirements)
+            return Refused(REQUIREMENTS if contradicts else UNDEFINED)
         if each.ports and any(port.conflicts(other) for port in each.ports for other in claim.ports):
             return Refused(PORTS)
         more = each.amounts if count == 1 else tuple(amount * count for amount in each.amounts)

@@ -1,14 +1,15 @@
 """Pods by shape: identical pods are one class, and whatever is true of one of them is worked out once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import ContainerPort, Pod, host_ports
+from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
-from joiner.requirements import Requirements
+from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.groups import Groups, labels_of
 from joiner.scheduling.preferences import Wishes, steps, wishes
 from joiner.scheduling.stock import Amounts
@@ -22,7 +23,8 @@ class Step:
     """What a class asks for after giving up some preferences."""
 
     __slots__ = (
-        "closed_claims", "closed_nodes", "final", "groups", "marks", "places", "requirements", "strict", "tolerations",
+        "closed_claims", "closed_nodes", "final", "groups", "impossible", "marks", "places", "requirements", "strict",
+        "tolerations",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +46,8 @@ class Step:
         """Inverse groups that learn where the pod is."""
         self.places = places
         """Where its volumes can be reached: one of these must hold."""
+        self.impossible = False
+        """Whether the pod contradicts itself, so that no node can ever satisfy it."""
         self.final = True
         """Whether a claim that says no for want of room says so for ever: not while topology chooses its domain."""
         self.closed_claims = 0
@@ -115,12 +119,11 @@ def _step(
     vocabulary: Vocabulary,
 ) -> Step:
     pod = each.pod
-    strict = selector
-    if asked.terms:
-        strict = strict & Requirements.read(asked.terms[0].match_expressions, vocabulary)
-    requirements = strict
-    if asked.liked_nodes:
-        requirements = strict & Requirements.read(asked.liked_nodes[0].preference.match_expressions, vocabulary)
+    needed = [*selector.values(), *_read(asked.terms[0].match_expressions if asked.terms else (), vocabulary)]
+    liked = asked.liked_nodes[0].preference.match_expressions if asked.liked_nodes else ()
+    wanted = [*needed, *_read(liked, vocabulary)]
+    strict = Requirements(needed)
+    requirements = Requirements(wanted) if liked else strict
     tolerations = pod.spec.tolerations
     spread = [
         groups.spread(pod, constraint, counting, tolerations) for constraint in (*asked.spread, *asked.liked_spread)
@@ -129,7 +132,7 @@ def _step(
     away = groups.away(pod, (*asked.away, *asked.liked_away))
     owned = tuple(dict.fromkeys((*spread, *near, *away)))
     namespace, plain = each.labels[0], dict(each.labels[1])
-    return Step(
+    step = Step(
         requirements=requirements,
         strict=strict,
         tolerations=(*tolerations, PREFER_NO_SCHEDULE_TOLERATION) if asked.endures_disliked_taints else tolerations,
@@ -137,3 +140,20 @@ def _step(
         marks=groups.marks(pod, asked.away),
         places=each.volumes.places,
     )
+    step.impossible = _contradict(wanted)
+    return step
+
+
+def _read(written: Iterable[SelectorRequirement], vocabulary: Vocabulary) -> list[Requirement]:
+    return [Requirement.read(each, vocabulary) for each in written]
+
+
+def _contradict(wanted: Iterable[Requirement]) -> bool:
+    """Whether two demands on one label cannot both be met."""
+    known: dict[str, Requirement] = {}
+    for each in wanted:
+        before = known.get(each.key)
+        if before is not None and not before.agrees(each):
+            return True
+        known[each.key] = each if before is None else before & each
+    return False

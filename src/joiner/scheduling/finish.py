@@ -1,6 +1,7 @@
 """The end of a run: open claims become claims to buy, at the best offering each can get."""
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Final
 
 from joiner.model import labels
 from joiner.model.resources import Resources
@@ -15,14 +16,11 @@ if TYPE_CHECKING:
 
 def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     """The claims to buy, and the pods whose claim turned out not to be flexible enough to be bought."""
+    run.reservations.cheapen(_Costs(run))
     planned: list[PlannedClaim] = []
     dropped: dict[int, Refusal] = {}
     for claim in run.claims:
-        requirements = _settled(run, claim)
-        held = run.reservations.holds(claim.number) is not None
-        prices = claim.template.stock.prices(requirements, reserved=held)
-        priced = [each for each in prices.best if claim.units >> each.unit & 1]
-        options = _options(claim.template.stock, priced)
+        requirements, options = _options(run, claim)
         chosen = _truncated(run, claim, requirements, options)
         if chosen is None:
             dropped.update(_too_narrow(run, claim))
@@ -42,15 +40,35 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     return tuple(planned), dropped
 
 
+class _Costs:
+    """What a claim costs out of each reservation it could use."""
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._known: dict[tuple[int, str], float] = {}
+
+    def __call__(self, claim: int, name: str) -> float:
+        key = (claim, name)
+        if key not in self._known:
+            found = self._run.claims[claim]
+            prices = found.template.stock.prices(_into(self._run, found, name), reserved=True)
+            self._known[key] = next((p.offering.cost for p in prices.best if found.units >> p.unit & 1), math.inf)
+        return self._known[key]
+
+
+def _into(run: "Run", claim: Claim, name: str) -> Requirements:
+    """What a node must be that is launched into a reservation."""
+    pinned = [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))]
+    if run.vocabulary.reservation_id:
+        pinned.append(Requirement(run.vocabulary.reservation_id, (name,)))
+    return Requirements((*claim.requirements.without(*(each.key for each in pinned)).values(), *pinned))
+
+
 def _settled(run: "Run", claim: Claim) -> Requirements:
     """What the node must be: into its reservation if it has one, and never into somebody else's."""
     held = run.reservations.holds(claim.number)
-    key = run.vocabulary.reservation_id
     if held is not None:
-        pinned = [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))]
-        if key:
-            pinned.append(Requirement(key, (held,)))
-        return Requirements((*claim.requirements.without(*(each.key for each in pinned)).values(), *pinned))
+        return _into(run, claim, held)
     if claim.template.stock.reserved(claim.requirements):
         return claim.requirements & Requirements(
             [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,), complement=True)]
@@ -58,14 +76,36 @@ def _settled(run: "Run", claim: Claim) -> Requirements:
     return claim.requirements
 
 
-def _options(stock: Stock, priced: list[Priced]) -> tuple[Option, ...]:
-    """One option for each type, at the best of its units; they come cheapest first."""
+def _options(run: "Run", claim: Claim) -> tuple[Requirements, tuple[Option, ...]]:
+    """The types the claim may be, cheapest first, and the requirements under which every way to buy them will do.
+
+    Where overlays make some offerings of a type a larger node than others, only the larger ones may do. Then the claim is
+    held to the capacity type and zone of its best offering, or such types are left out.
+    """
+    stock, held = claim.template.stock, run.reservations.holds(claim.number) is not None
+    requirements = _settled(run, claim)
+    fitting = [each for each in stock.prices(requirements, reserved=held).best if claim.units >> each.unit & 1]
+    if fitting and _ambiguous(stock, claim, requirements, fitting[0], held):
+        where = fitting[0].offering.requirements
+        requirements = requirements & Requirements(where[key] for key in where if key in _PLACE)
+        fitting = [each for each in stock.prices(requirements, reserved=held).best if claim.units >> each.unit & 1]
     best: dict[str, Option] = {}
-    for each in priced:
+    for each in fitting:
         name = stock.units[each.unit].name
-        if name not in best:
+        if name not in best and not _ambiguous(stock, claim, requirements, each, held):
             best[name] = Option(name=name, offering=each.offering)
-    return tuple(best.values())
+    return requirements, tuple(best.values())
+
+
+_PLACE: Final = (labels.CAPACITY_TYPE, labels.ZONE)
+
+
+def _ambiguous(stock: Stock, claim: Claim, requirements: Requirements, priced: Priced, held: bool) -> bool:
+    """Whether the type could also be bought as a kind of node that does not hold the claim's pods."""
+    twins = stock.twins(priced.unit) & ~claim.units
+    if not twins:
+        return False
+    return any(twins >> each.unit & 1 for each in stock.prices(requirements, reserved=held).best)
 
 
 def _truncated(

@@ -4,7 +4,7 @@ While claims are open nobody decides which reservation a claim will be launched 
 that at any moment all of them could be. It is settled at the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
 class Reservations:
@@ -49,6 +49,35 @@ class Reservations:
         given = self._given.pop(claim, None)
         if given is not None:
             self._left[given] += 1
+
+    def cheapen(self, cost: Callable[[int, str], float]) -> None:
+        """Settle who gets what: claims change to cheaper reservations, by themselves or with one another, while that pays."""
+        changed = True
+        while changed:
+            changed = False
+            for claim in sorted(self._given):
+                changed |= self._moved(claim, cost) or self._swapped(claim, cost)
+
+    def _moved(self, claim: int, cost: Callable[[int, str], float]) -> bool:
+        own = self._given[claim]
+        free = [name for name in self._wanted[claim] if self._left[name] > 0]
+        best = min(free, key=lambda name: (cost(claim, name), name), default=None)
+        if best is None or cost(claim, best) >= cost(claim, own):
+            return False
+        self._left[own] += 1
+        self._left[best] -= 1
+        self._given[claim] = best
+        return True
+
+    def _swapped(self, claim: int, cost: Callable[[int, str], float]) -> bool:
+        own = self._given[claim]
+        for other, theirs in sorted(self._given.items()):
+            if other <= claim or theirs == own or theirs not in self._wanted[claim] or own not in self._wanted[other]:
+                continue
+            if cost(claim, theirs) + cost(other, own) < cost(claim, own) + cost(other, theirs) - 1e-15:
+                self._given[claim], self._given[other] = theirs, own
+                return True
+        return False
 
     def _path(self, claim: int, usable: tuple[str, ...]) -> list[tuple[int, str]] | None:
         """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""

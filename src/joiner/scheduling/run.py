@@ -4,6 +4,7 @@ Pods go largest first. Each is tried on nodes that are there, then on open claim
 where it finds no place it gives up one preference after the other. Nothing is decided by chance.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -178,7 +179,7 @@ class Run:
 
     def _place(self, each: PodClass, position: int) -> bool:
         for step in each.steps:
-            if (
+            if not step.impossible and (
                 self.on_node(each, position, step)
                 or self._on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
@@ -317,6 +318,7 @@ class Run:
             },
             refusals=tuple(refused[position] for position in sorted(refused)),
             not_attempted=tuple(key_of(pods[position]) for position in stopped),
+            left_over=Counter(self.of_pod[position].number for position in (*refused, *stopped)),
             planner=self.planner,
         )
 

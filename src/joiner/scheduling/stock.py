@@ -50,6 +50,10 @@ class Stock:
         self.everyone = (1 << len(self.units)) - 1
         self._labels = TypeLabels(self.units)
         self._described: dict[Requirements, int] = {}
+        self._twins: dict[str, int] = {}
+        if len(self.units) > len(types):
+            for number, unit in enumerate(self.units):
+                self._twins[unit.name] = self._twins.get(unit.name, 0) | 1 << number
         self._well_known = vocabulary.well_known
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
@@ -82,6 +86,10 @@ class Stock:
             name = shape.at(self._reservation_id).any() if self._reservation_id in shape else ""
             _, units, count = self._reserved.get(shape, ("", 0, offering.available))
             self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
+
+    def twins(self, unit: int) -> int:
+        """All units of the same type, the unit itself among them; nothing when the type is only one."""
+        return self._twins.get(self.units[unit].name, 0)
 
     def described(self, requirements: Requirements) -> int:
         """Units whose own labels agree with the requirements, whether or not they can be bought."""

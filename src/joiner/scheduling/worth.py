@@ -99,7 +99,7 @@ class PricedRun(Run):
     def _stays(self, position: int) -> bool:
         """Whether the pod goes to a node that is there."""
         each = self.of_pod[position]
-        if not self.nodes or not self.on_node(each, position, each.steps[0]):
+        if not self.nodes or each.steps[0].impossible or not self.on_node(each, position, each.steps[0]):
             return False
         self.moved()
         return True
@@ -111,12 +111,13 @@ class PricedRun(Run):
         for position in reversed(positions):
             members.setdefault(self.of_pod[position].number, []).append(position)
         sizes: dict[object, Size] = {}
-        self._sized: set[int] = set()
         spreading = Spreading(self)
         for each in self.classes:
             if each.number not in members:
                 continue
-            self._sized.add(each.number)
+            if each.steps[0].impossible:
+                self._unplaced_shares.append(Share(each, each.steps[0], members[each.number]))
+                continue
             for share in spreading.shares(each, members[each.number]):
                 self._take_share(share, sizes)
         self._unplaced = spreading.left
