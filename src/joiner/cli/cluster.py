@@ -81,9 +81,10 @@ def picture(holdings: Holdings, now: datetime, vocabulary: Vocabulary) -> Pictur
         if each.node is not None and (each.goes or each.name != each.node.name):
             elsewhere[each.node.name] = _with_hostname(each.node.metadata.labels, each.node.name)
     moving = {id(pod) for pod in evicted}
+    known = {node.name for node in nodes} | elsewhere.keys()
     return Picture(
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
-        bound=tuple(pod for pod in bound if id(pod) not in moving),
+        bound=tuple(pod for pod in bound if pod.spec.node_name in known and id(pod) not in moving),
         bound_nodes=elsewhere,
         daemons=tuple(daemon(each, bound) for each in holdings.daemon_sets),
         evicted=tuple(replace(pod, spec=replace(pod.spec, node_name="")) for pod in evicted),

@@ -1,6 +1,7 @@
 """What `-f/--filename` means in every command: which files are read, and what is said when one cannot be.
 
-A file, a folder (its manifests, at any depth, in order of name; hidden ones are passed over), or `-` for standard input.
+A file, a folder (its manifests, at any depth, in order of name; hidden ones are passed over, and, with a note, those that
+hold no Kubernetes object), or `-` for standard input.
 Everything that can be wrong with them is gathered, so that a person sees all of it at once.
 """
 
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import click
 
-from joiner.yamldoc import Document, YamlProblem, documents
+from joiner.yamldoc import Document, Loaded, YamlProblem, documents
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 FILE_BYTES_MAX: Final = 256 << 20
@@ -109,9 +110,14 @@ def _inside(folder: str) -> Iterator[str]:
 def _read(path: str, manifests: Manifests, required: bool) -> None:
     source = STDIN if path == "-" else path
     try:
-        loaded = documents(_text(_bytes(path, source), source), source)
+        text = _text(_bytes(path, source), source)
     except InputProblem as problem:
         manifests.problems.append(problem)
+        return
+    # Nothing in a list can be a manifest, so a long one is not even parsed.
+    loaded = documents(text, source) if required or not text.lstrip().startswith("[") else None
+    if loaded is None or not (required or loaded.problems or _is_manifest(loaded)):
+        click.echo(f"{source}: passed over: it holds no Kubernetes object (nothing with apiVersion and kind)", err=True)
         return
     manifests.files += 1
     manifests.problems.extend(loaded.problems)
@@ -122,6 +128,13 @@ def _read(path: str, manifests: Manifests, required: bool) -> None:
             manifests.objects.append(item)
         elif item.data is not None:
             manifests.problems.append(_no_object(item))
+
+
+def _is_manifest(loaded: Loaded) -> bool:
+    """Whether any document says what it is; a file with nothing in it is as good as a manifest."""
+    return not loaded.documents or any(
+        isinstance(each.data, dict) and ("apiVersion" in each.data or "kind" in each.data) for each in loaded.documents
+    )
 
 
 def _no_object(item: Document) -> YamlProblem:

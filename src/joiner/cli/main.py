@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from joiner import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "plan": "Show what would be bought for pods, where they would go, and why.",
     "catalog": "Show what NodePools can buy, at which price, and why.",
     "validate": "Check manifests and print every problem at once.",
     "crds": "Print or write the CustomResourceDefinitions.",
@@ -33,6 +34,7 @@ EPILOG: Final = """\b
 Examples:
   joiner validate -f manifests/
   joiner catalog -f manifests/ --nodepool default
+  joiner plan -f manifests/
   joiner crds --dir crds/
   source <(joiner completion bash)
 

@@ -1,7 +1,7 @@
 """`joiner validate`: the API server's judgement on manifests, without an API server, and all of it at once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -9,7 +9,7 @@ import click
 from joiner.admission.judge import judge, normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import Problem
-from joiner.cli import inputs, output
+from joiner.cli import inputs, output, references
 from joiner.cli.inputs import InputProblem
 from joiner.cli.kinds import known
 from joiner.model.labels import Vocabulary
@@ -58,6 +58,13 @@ class Verdict:
         """How many findings are of a severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
+    def plus(self, findings: Iterable[Finding]) -> "Verdict":
+        """The same with more findings, file by file and line by line."""
+        found = [*self.findings, *findings]
+        order = {source: index for index, source in enumerate(dict.fromkeys(finding.source for finding in found))}
+        found.sort(key=lambda finding: (order[finding.source], finding.line))
+        return replace(self, findings=tuple(found))
+
 
 @click.command("validate", short_help="Check manifests and print every problem at once.", epilog=EPILOG)
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[FILE]...")
@@ -74,7 +81,11 @@ def command(ctx: click.Context, files: tuple[str, ...], filenames: tuple[str, ..
     named = (*files, *filenames)
     if not named:
         raise click.UsageError("Name a file or folder: joiner validate FILE, or -f PATH, or -f - for standard input.")
-    verdict = examine(inputs.read(named), *known())
+    manifests = inputs.read(named)
+    kinds, vocabulary = known()
+    verdict = examine(manifests, kinds, vocabulary)
+    between = references.problems(manifests.objects, kinds)
+    verdict = verdict.plus(_finding(item, problem) for item, problem in between)
     if form == output.TABLE:
         _print(verdict)
     else:
@@ -93,9 +104,7 @@ def examine(manifests: inputs.Manifests, kinds: Kinds, vocabulary: Vocabulary) -
         findings.extend(_finding(item, problem) for problem in problems)
         others += not problems and not _is_ours(item, kinds)
     findings.extend(_twins(item for item in manifests.objects if _is_ours(item, kinds)))
-    order = {source: index for index, source in enumerate(dict.fromkeys(finding.source for finding in findings))}
-    findings.sort(key=lambda finding: (order[finding.source], finding.line))
-    return Verdict(tuple(findings), manifests.files, len(manifests.objects) - others, others)
+    return Verdict((), manifests.files, len(manifests.objects) - others, others).plus(findings)
 
 
 def _is_ours(item: Document, kinds: Kinds) -> bool:

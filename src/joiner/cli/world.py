@@ -1,8 +1,8 @@
 """Manifests as typed objects: what every offline command works on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -11,13 +11,38 @@ from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
 from joiner.catalog.build import Adjustments
 from joiner.cli import inputs, validate
-from joiner.cli.kinds import known
-from joiner.model.codec import decode
-from joiner.model.custom import CustomObject
-from joiner.model.meta import KubeObject
+from joiner.cli.kinds import as_written, known
+from joiner.cli.validate import Finding
+from joiner.model.cluster import Namespace
+from joiner.model.codec import DecodeError, decode
+from joiner.model.meta import KubeObject, replace
+from joiner.model.node import Node
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.typesettings import InstanceTypeSettings
+from joiner.model.workload import (
+    DaemonSet,
+    Deployment,
+    Job,
+    PodTemplate,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from joiner.yamldoc import Document
+
+DEFAULT_NAMESPACE: Final = "default"
+KUBERNETES: Final[tuple[type[KubeObject], ...]] = (
+    Pod,
+    *(Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, PodTemplate),
+    *(Node, CSINode, Namespace),
+    *(PersistentVolumeClaim, PersistentVolume, StorageClass),
+    *(PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget),
+)
+"""Kinds of Kubernetes that are read, but not judged: that is for the API server."""
 
 C = TypeVar("C", bound=KubeObject)
 
@@ -28,7 +53,7 @@ class Unsound(ValueError):
 
 @dataclass
 class World:
-    """The objects of the named files, by kind and name."""
+    """The objects of the named files, by kind and name, or `namespace/name` where the kind lives in one."""
 
     objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
 
@@ -66,19 +91,46 @@ def load(filenames: Iterable[str]) -> World:
     manifests = inputs.read(filenames)
     kinds, vocabulary = known()
     verdict = validate.examine(manifests, kinds, vocabulary)
-    lines = [line for finding in verdict.findings for line in validate.told(finding)]
-    if verdict.count("error"):
+    world = World()
+    findings = list(verdict.findings)
+    if not verdict.count("error"):
+        findings.extend(_fill(world, manifests.objects, kinds))
+    lines = [line for finding in findings for line in validate.told(finding)]
+    if any(finding.severity == "error" for finding in findings):
         raise Unsound("\n".join(["these objects cannot be used:", *lines]))
     for line in lines:
         click.echo(line, err=True)
-    world = World()
-    for item in manifests.objects:
-        kind = _kind(item.data, kinds)
-        if kind is not None:
-            made = decode(normalise(item.data)[0], kind)
-            world.objects.setdefault(kind, {})[made.metadata.name] = made
     return world
 
 
-def _kind(data: dict[str, object], kinds: Kinds) -> type[CustomObject] | None:
-    return kinds.find(str(data.get("apiVersion")), str(data.get("kind")))
+def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Finding]:
+    """Put the objects into the world, and tell of those that do not have the shape of their kind."""
+    for item in items:
+        kind = _kind(item.data, kinds)
+        if kind is None:
+            continue
+        try:
+            made = as_written(decode(normalise(item.data)[0], kind), item.source)
+        except DecodeError as error:
+            line = item.line_of(error.path)
+            yield Finding(item.source, line, validate.label(item), error.path, "error", error.problem)
+            continue
+        siblings = world.objects.setdefault(kind, {})
+        made, key = _placed(made, len(siblings))
+        siblings[key] = made
+
+
+def _placed(made: KubeObject, number: int) -> tuple[KubeObject, str]:
+    """The object with the namespace and name it would get, and what it is found by."""
+    metadata = made.metadata
+    name = metadata.name or f"{metadata.generate_name or made.kind.lower() + '-'}{number}"
+    if not made.namespaced:
+        return made, name
+    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    return replace(made, metadata=replace(metadata, name=name, namespace=namespace)), f"{namespace}/{name}"
+
+
+def _kind(data: dict[str, Any], kinds: Kinds) -> type[KubeObject] | None:
+    wanted = (str(data.get("apiVersion")), str(data.get("kind")))
+    theirs = (kind for kind in KUBERNETES if (kind.api_version(), kind.kind) == wanted)
+    return kinds.find(*wanted) or next(theirs, None)

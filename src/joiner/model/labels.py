@@ -74,6 +74,8 @@ class Vocabulary(Value):
     """Labels that tell one offering of a type from another."""
     reservation_id: str = ""
     """The label that carries the id of a capacity reservation, if the provider has reservations."""
+    given: frozenset[str] = frozenset({NODEPOOL})
+    """Well-known labels that follow from the NodePool itself: everybody may select by them, nobody may choose them."""
 
     def normal_key(self, key: str) -> str:
         """Today's spelling of a label key."""
@@ -96,6 +98,27 @@ class Vocabulary(Value):
             self,
             well_known=self.well_known | frozenset(well_known),
             restricted_domains=self.restricted_domains | frozenset(restricted_domains),
+        )
+
+    def with_node_classes(self, *keys: str) -> "Vocabulary":
+        """The same vocabulary for a provider whose NodeClasses are named on nodes by these labels."""
+        return replace(self, well_known=self.well_known | set(keys), given=self.given | set(keys))
+
+    def joined(self, other: "Vocabulary") -> "Vocabulary":
+        """The words of both. Where the two differ about one word, ours stands; so does our label of reservations."""
+        values = {
+            key: {**other.value_aliases.get(key, {}), **self.value_aliases.get(key, {})}
+            for key in (*other.value_aliases, *self.value_aliases)
+        }
+        return Vocabulary(
+            well_known=self.well_known | other.well_known,
+            restricted_domains=self.restricted_domains | other.restricted_domains,
+            aliases={**other.aliases, **self.aliases},
+            value_aliases=values,
+            closed_values={**other.closed_values, **self.closed_values},
+            offering_keys=self.offering_keys | other.offering_keys,
+            reservation_id=self.reservation_id or other.reservation_id,
+            given=self.given | other.given,
         )
 
 

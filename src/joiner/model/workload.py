@@ -6,6 +6,7 @@ from typing import ClassVar
 from joiner.model.meta import KubeObject, Value
 from joiner.model.pod import PodTemplateSpec
 from joiner.model.selector import LabelSelector
+from joiner.model.storage import PersistentVolumeClaim
 
 
 class WorkloadSpec(Value):
@@ -46,6 +47,12 @@ class ReplicaSet(KubeObject):
     status: WorkloadStatus = WorkloadStatus()
 
 
+class StatefulSetSpec(WorkloadSpec):
+    """A number of pods, each with a volume of its own for every claim that is listed."""
+
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+
+
 class StatefulSet(KubeObject):
     """Pods with names and volumes of their own."""
 
@@ -53,7 +60,7 @@ class StatefulSet(KubeObject):
     kind: ClassVar[str] = "StatefulSet"
     plural: ClassVar[str] = "statefulsets"
 
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: StatefulSetSpec = StatefulSetSpec()
     status: WorkloadStatus = WorkloadStatus()
 
 

@@ -112,3 +112,27 @@ def test_everything_that_is_wrong_is_gathered_and_raised_together(tmp_path: Path
 
     with pytest.raises(BadInput, match=r"(?s)a\.yaml:1:5: is not YAML.*no/such\.yaml: there is no such file"):
         manifests.sound()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['[{"name": "m5.large"}]', "- a\n- b\n", '{"instanceTypes": []}', "a: 1\n---\nb: 2\n", "[" * 100_000],
+    ids=["JSON list", "YAML list", "mapping", "two mappings", "endless list"],
+)
+def test_a_file_of_a_folder_that_holds_no_kubernetes_object_is_passed_over_with_a_note(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text(content)
+    (tmp_path / "b.yaml").write_text(OBJECT % "b")
+    manifests = inputs.read([str(tmp_path)])
+
+    assert (names(manifests), manifests.files) == (["b"], 1)
+    assert f"{tmp_path / 'a.json'}: passed over: it holds no Kubernetes object" in capsys.readouterr().err
+
+
+def test_a_document_that_says_half_of_what_it_is_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: NodePool\nmetadata: {name: half}\n---\n- a\n")
+    manifests = inputs.read([str(tmp_path)])
+
+    assert [item.data["metadata"]["name"] for item in manifests.objects] == ["half"]
+    assert "a.yaml:4:1: this is a list, not an object" in str(manifests.problems[0])

@@ -117,6 +117,51 @@ def test_text_from_a_file_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in text
 
 
+CLASS = "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: %s}\n"
+EC2_CLASS = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("", False),
+        (CLASS % "default", False),
+        (CLASS % "defualt", True),
+        (EC2_CLASS, True),
+        (f"{EC2_CLASS}---\n{CLASS % 'default'}", False),
+    ],
+    ids=["no class at all", "there", "misspelled", "another kind", "both"],
+)
+def test_a_pool_whose_class_is_not_among_the_given_ones_is_warned_about(more: str, told: bool) -> None:
+    code, text = validate(f"{POOL}---\n{more}")
+
+    assert code == 0
+    assert ("there is no KWOKNodeClass default of karpenter.kwok.sh in these files" in text) is told
+    assert ("did you mean: defualt" in text) is ("defualt" in more)
+
+
+def test_a_catalogue_that_is_not_there_is_told() -> None:
+    code, text = validate(CLASS % "a" + "spec: {instanceTypes: ec2/us-west-1}\n")
+
+    assert code == 1
+    assert "<stdin>:4: error: KWOKNodeClass/a: spec.instanceTypes: region 'us-west-1' is not in the bundled" in text
+    assert "did you mean: ec2/us-west-2\n    allowed: kwok, ec2/us-east-1, ec2/us-west-2, the path of a file" in text
+
+
+def test_a_catalogue_file_is_looked_for_beside_the_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "class.yaml"
+    path.write_text(CLASS % "a" + "spec: {instanceTypes: machines.json}\n")
+
+    missing = CliRunner().invoke(cli, ["validate", str(path)])
+    (tmp_path / "machines.json").write_text("[]")
+    there = CliRunner().invoke(cli, ["validate", str(path)])
+
+    assert (
+        f"warning: KWOKNodeClass/a: spec.instanceTypes: there is no file {tmp_path / 'machines.json'}" in missing.output
+    )
+    assert there.output == "1 object checked in 1 file: no problems\n"
+
+
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9}]\n" for i in range(1, 20))
 MANY = "".join(f"---\n{DEPLOYMENT}# {'x' * 5_000}\n" for _ in range(2_100))
 

@@ -1,0 +1,225 @@
+"""Manifests turned into a scheduling problem: the pods that would wait, and everything that decides where they can go."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Any, Final, TypeVar
+
+from joiner.cli.buffers import Sources, virtual_pods
+from joiner.cli.cluster import Holdings, picture
+from joiner.cli.storage import completed
+from joiner.cli.storefront import View
+from joiner.cli.workloads import (
+    WAITING,
+    WORKLOADS,
+    Families,
+    Rules,
+    Workload,
+    admitted,
+    claims_of,
+    controller,
+    expand,
+    wanted,
+)
+from joiner.cli.world import DEFAULT_NAMESPACE, Unsound, World
+from joiner.model import podrules
+from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.model.cluster import Namespace
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod
+from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from joiner.model.workload import DaemonSet, PodTemplate, ReplicaSet
+from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
+
+METADATA_NAME = "kubernetes.io/metadata.name"
+"""The label that every namespace carries."""
+
+PODS_MAX: Final = 1_000_000
+"""More pods than this are taken for a slip of the finger."""
+
+W = TypeVar("W", bound="Workload | DaemonSet")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem, and what people want to know about where it came from."""
+
+    problem: Problem
+    workloads: Mapping[str, tuple[str, str, str]]
+    """Pod (`namespace/name`) to kind, namespace and name of the workload it belongs to."""
+    notes: tuple[str, ...] = ()
+    """What had to be assumed, and what was left out."""
+
+
+def ask(world: World, views: Sequence[View], now: datetime, policy: Policy) -> Question:
+    """The problem that the manifests pose at that moment."""
+    rules = Rules(
+        limit_ranges=world.all(LimitRange),
+        priority_classes=world.all(PriorityClass),
+        runtime_classes=world.all(RuntimeClass),
+    )
+    bound, waiting, notes = _sorted_out(world, rules)
+    made, claims = _made(world, (*bound, *waiting), rules)
+    kept, missed = _kept_ready(world, rules)
+    waiting = (*waiting, *made, *kept)
+    storage, assumed = completed(_storage(world, claims), waiting)
+    vocabulary = _vocabulary(views)
+    holdings = Holdings(
+        nodes=world.all(Node),
+        claims=world.all(NodeClaim),
+        pods=bound,
+        daemon_sets=tuple(_admitted(each, rules) for each in world.all(DaemonSet)),
+        csi_nodes=world.all(CSINode),
+        storage=storage,
+        budgets=world.all(PodDisruptionBudget),
+    )
+    seen = picture(holdings, now, vocabulary)
+    queue = (*waiting, *seen.evicted)
+    families = Families(world.all(ReplicaSet))
+    problem = Problem(
+        pods=queue,
+        pools=tuple(_pool(each, seen.used) for each in views),
+        nodes=seen.nodes,
+        bound=seen.bound,
+        bound_nodes=seen.bound_nodes,
+        daemons=seen.daemons,
+        namespaces=_namespaces(world, (*queue, *seen.bound)),
+        storage=storage,
+        policy=policy,
+        vocabulary=vocabulary,
+    )
+    return Question(problem, {identity(pod): families.head(pod) for pod in queue}, (*notes, *missed, *assumed))
+
+
+def identity(pod: Pod) -> str:
+    """What a pod is called in a plan."""
+    return f"{pod.metadata.namespace}/{pod.name}"
+
+
+# -- pods ----------------------------------------------------------------------------------------------------------------
+
+
+def _sorted_out(world: World, rules: Rules) -> tuple[tuple[Pod, ...], tuple[Pod, ...], tuple[str, ...]]:
+    """The pods of the files: those that have a node, those that wait for one, and what is said about the others."""
+    bound: list[Pod] = []
+    waiting: list[Pod] = []
+    gated = 0
+    nodes = {node.name for node in world.all(Node)}
+    homeless = 0
+    for pod in world.all(Pod):
+        if podrules.is_terminal(pod):
+            continue
+        if pod.spec.node_name:
+            bound.append(pod)
+            homeless += pod.spec.node_name not in nodes
+        elif pod.spec.scheduling_gates:
+            gated += 1
+        elif podrules.is_active(pod) and not podrules.is_daemon(pod) and not podrules.is_mirror(pod):
+            waiting.append(_waiting(pod, rules))
+    said = (
+        (gated, "{} held back by scheduling gates and not planned for"),
+        (homeless, "{} bound to nodes that are not in these files; they are passed over"),
+    )
+    return tuple(bound), tuple(waiting), tuple(text.format(_counted(count)) for count, text in said if count)
+
+
+def _counted(count: int) -> str:
+    return "1 pod is" if count == 1 else f"{count} pods are"
+
+
+def _waiting(pod: Pod, rules: Rules) -> Pod:
+    if pod.metadata.uid:  # it comes from an API server, which has seen to everything
+        return replace(pod, status=replace(pod.status, phase="Pending", conditions=WAITING.conditions))
+    metadata = replace(pod.metadata, uid=f"Pod/{identity(pod)}")
+    return replace(pod, metadata=metadata, spec=admitted(pod.spec, pod.metadata.namespace, rules), status=WAITING)
+
+
+def _made(
+    world: World, known: Iterable[Pod], rules: Rules
+) -> tuple[tuple[Pod, ...], tuple[PersistentVolumeClaim, ...]]:
+    """The pods that workloads would still make, and the volume claims that come with them."""
+    families = Families(world.all(ReplicaSet))
+    living: dict[tuple[str, str, str], list[Pod]] = {}
+    for pod in known:
+        if podrules.is_active(pod):
+            living.setdefault(families.head(pod), []).append(pod)
+    pods: list[Pod] = []
+    claims: list[PersistentVolumeClaim] = []
+    for kind in WORKLOADS:
+        for workload in world.all(kind):
+            if controller(workload) is not None and _is_known(world, workload):
+                continue  # whoever made it is there and is asked instead
+            head = (kind.kind, workload.metadata.namespace, workload.name)
+            _check_number(kind.kind, workload.name, wanted(workload))
+            missing = expand(_admitted(workload, rules), living.get(head, ()))
+            pods.extend(missing)
+            claims.extend(claims_of(workload, missing))
+    return tuple(pods), tuple(claims)
+
+
+def _check_number(kind: str, name: str, count: int) -> None:
+    if count > PODS_MAX:
+        raise Unsound(
+            f"{kind} {name} wants {count:,} pods; plans are made for at most {PODS_MAX:,}: check its replicas"
+        )
+
+
+def _kept_ready(world: World, rules: Rules) -> tuple[tuple[Pod, ...], tuple[str, ...]]:
+    """The virtual pods of buffers, and which buffers imitate something that is not there."""
+    workloads = (each for kind in WORKLOADS for each in world.all(kind))
+    sources = Sources(world.all(PodTemplate), (_admitted(each, rules) for each in workloads))
+    pods: list[Pod] = []
+    missed: list[str] = []
+    for buffer in world.all(CapacityBuffer):
+        _check_number(buffer.kind, buffer.name, buffer.spec.replicas or 0)
+        made = virtual_pods(buffer, sources)
+        if made is None:
+            missed.append(f"CapacityBuffer {buffer.name} keeps room for pods like an object that is not in these files")
+        pods.extend(made or ())
+    return tuple(pods), tuple(missed)
+
+
+def _is_known(world: World, workload: Workload) -> bool:
+    owner = controller(workload)
+    return owner is not None and any(
+        kind.kind == owner.kind and world.get(kind, f"{workload.metadata.namespace}/{owner.name}") is not None
+        for kind in WORKLOADS
+    )
+
+
+def _admitted(workload: W, rules: Rules) -> W:
+    template: Any = workload.spec.template
+    spec = admitted(template.spec, workload.metadata.namespace, rules)
+    changed: Any = replace(workload.spec, template=replace(template, spec=spec))
+    return replace(workload, spec=changed)
+
+
+# -- everything else -----------------------------------------------------------------------------------------------------
+
+
+def _storage(world: World, made: Iterable[PersistentVolumeClaim]) -> Storage:
+    claims = {(each.metadata.namespace, each.name): each for each in (*made, *world.all(PersistentVolumeClaim))}
+    return Storage(claims=tuple(claims.values()), volumes=world.all(PersistentVolume), classes=world.all(StorageClass))
+
+
+def _pool(view: View, used: Mapping[str, Mapping[str, int]]) -> PoolOption:
+    return PoolOption(pool=view.pool, catalog=view.catalog, used=used.get(view.pool.name, {}))
+
+
+def _vocabulary(views: Sequence[View]) -> Vocabulary:
+    """The words of all providers."""
+    known = [view.catalog.market.vocabulary for view in views]
+    return reduce(Vocabulary.joined, known) if known else Vocabulary()
+
+
+def _namespaces(world: World, pods: Iterable[Pod]) -> dict[str, Mapping[str, str]]:
+    names = {DEFAULT_NAMESPACE, *(pod.metadata.namespace for pod in pods)}
+    found: dict[str, Mapping[str, str]] = {name: {METADATA_NAME: name} for name in sorted(names)}
+    for each in world.all(Namespace):
+        found[each.name] = {**each.metadata.labels, METADATA_NAME: each.name}
+    return found

@@ -1,0 +1,60 @@
+"""Storage objects completed: manifests rarely hold the claims and classes that a cluster would have by the time it matters."""
+
+from collections.abc import Iterable
+
+from joiner.model.meta import ObjectMeta, replace
+from joiner.model.pod import Pod
+from joiner.model.storage import (
+    DEFAULT_CLASS,
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    StorageClass,
+)
+from joiner.scheduling.problem import Storage
+
+ASSUMED: str = "assumed"
+"""The name of the class that stands for a default class nobody showed us."""
+
+
+def completed(storage: Storage, pods: Iterable[Pod]) -> tuple[Storage, tuple[str, ...]]:
+    """The storage with everything the pods' volumes lead to, and a sentence for whatever had to be assumed.
+
+    Claims of ephemeral volumes are made with the pod, so they are no assumption.
+    """
+    claims = {(each.metadata.namespace, each.name): each for each in storage.claims}
+    classes = {each.name: each for each in storage.classes}
+    notes: dict[str, None] = {}
+    for pod in pods:
+        for volume in pod.spec.volumes:
+            name = volume.claim_name(pod.name)
+            identity = (pod.metadata.namespace, name or "")
+            if name is None or identity in claims:
+                continue
+            template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+            if volume.ephemeral is None:
+                notes[
+                    f"PersistentVolumeClaim {'/'.join(identity)} is not in these files; it is taken as not bound yet"
+                ] = None
+            spec = template.spec if template is not None else PersistentVolumeClaimSpec()
+            metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace)
+            claims[identity] = PersistentVolumeClaim(metadata=metadata, spec=spec)
+    usual = _default_class(classes.values())
+    for identity, claim in claims.items():
+        if claim.spec.volume_name or claim.spec.storage_class_name == "":
+            continue
+        wanted = claim.spec.storage_class_name or usual
+        claims[identity] = replace(claim, spec=replace(claim.spec, storage_class_name=wanted))
+        if wanted not in classes:
+            which = f"StorageClass {wanted}" if claim.spec.storage_class_name else "a default StorageClass"
+            notes[f"{which} is not in these files; its volumes are taken to be possible in every zone"] = None
+            classes[wanted] = StorageClass(
+                metadata=ObjectMeta(name=wanted), volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
+            )
+    whole = Storage(claims=tuple(claims.values()), volumes=storage.volumes, classes=tuple(classes.values()))
+    return whole, tuple(notes)
+
+
+def _default_class(classes: Iterable[StorageClass]) -> str:
+    marked = [each for each in classes if each.metadata.annotations.get(DEFAULT_CLASS) == "true"]
+    return max((each.name for each in marked), default=ASSUMED)

@@ -1,0 +1,176 @@
+"""Scenario files as they are written: the shape of the JSON, and where in a file one scenario ends and the next begins.
+
+Nothing is filled in or judged here. Specs of pods stay bytes, so that pods which are written the same can share one.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from joiner.model import quantity
+from joiner.model.duration import Duration
+from joiner.model.meta import ObjectMeta, Value
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import PodStatus
+from joiner.model.quantity import Quantity
+from joiner.model.requirement import SelectorRequirement
+from joiner.model.workload import DaemonSet
+
+_BLANK: Final = b" \t\r\n"
+_NOTHING: Final = Raw(b"{}")
+
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+T = TypeVar("T")
+
+
+class Malformed(ValueError):
+    """The bytes do not have the shape they should have."""
+
+
+class WireOffering(Value):
+    """One way to buy a type."""
+
+    requirements: tuple[SelectorRequirement, ...] = ()
+    price: float = 0.0
+    available: bool = False
+    reservation_capacity: int = 0
+
+
+class WireOverhead(Value):
+    """What pods cannot use."""
+
+    kube_reserved: Mapping[str, Quantity] = {}
+    system_reserved: Mapping[str, Quantity] = {}
+    eviction_threshold: Mapping[str, Quantity] = {}
+
+
+class WireType(Value):
+    """An instance type."""
+
+    name: str
+    requirements: tuple[SelectorRequirement, ...] = ()
+    offerings: tuple[WireOffering, ...] = ()
+    capacity: Mapping[str, Quantity] = {}
+    overhead: WireOverhead = WireOverhead()
+
+
+class WireTypes(Value):
+    """A file of instance types."""
+
+    instance_types: tuple[WireType, ...] = ()
+
+
+class WirePod(Value):
+    """A pod whose spec is left as it is written, to be compared before it is read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Raw = _NOTHING
+    status: PodStatus = PodStatus()
+
+
+class Options(Value):
+    """The knobs. Those that only concern time and workers have no meaning here: effort is counted in work."""
+
+    preference_policy: Literal["", "Respect", "Ignore"] = ""
+    min_values_policy: Literal["", "Strict", "BestEffort"] = ""
+    reserved_capacity: bool = True
+    node_overlay: bool | None = None
+    max_instance_types: int = 0
+    well_known_labels: tuple[str, ...] = ()
+    reservation_id_label: str = msgspec.field(default="", name="reservationIDLabel")
+
+
+class WireScenario(Value):
+    """A scenario as it is written."""
+
+    name: str = ""
+    node_pools: tuple[NodePool, ...] = ()
+    instance_types: tuple[WireType, ...] = ()
+    instance_types_file: str = ""
+    instance_types_by_node_pool: Mapping[str, tuple[str, ...]] = {}
+    node_overlays: tuple[NodeOverlay, ...] = ()
+    pods: tuple[WirePod, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    bound_pods: tuple[WirePod, ...] = ()
+    deleting_nodes: tuple[str, ...] = ()
+    objects: tuple[Raw, ...] = ()
+    options: Options = Options()
+
+
+_READERS: Final[dict[type, Callable[[Any], Any]]] = {Quantity: quantity.parse, Duration: Duration.parse}
+
+
+def _hook(kind: type, raw: Any) -> Any:
+    return _READERS[kind](raw)
+
+
+def decoded(data: bytes | Raw, kind: type[T]) -> T:
+    """The typed value. Null is absence, as everywhere in the API; only a value that holds one is read a second time."""
+    try:
+        return msgspec.json.decode(data, type=kind, dec_hook=_hook)
+    except msgspec.ValidationError as problem:
+        if b"null" not in bytes(data):
+            raise Malformed(str(problem)) from None
+    except _NOT_JSON as problem:
+        raise Malformed(str(problem)) from None
+    cleaned = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
+    try:
+        return msgspec.json.decode(cleaned, type=kind, dec_hook=_hook)
+    except msgspec.ValidationError as problem:
+        raise Malformed(str(problem)) from None
+
+
+def _without_nulls(raw: Any) -> Any:
+    if isinstance(raw, dict):
+        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
+    return [_without_nulls(item) for item in raw] if isinstance(raw, list) else raw
+
+
+# -- several in one file ---------------------------------------------------------------------------------------------------
+
+
+def split(data: bytes) -> Iterator[bytes]:
+    """The documents of a file, one after the other. What is not JSON comes as a piece of its own, to be refused later."""
+    here = 0
+    while (here := _past_blanks(data, here)) < len(data):
+        end = _end(data, here)
+        yield data[here:end]
+        here = end
+
+
+def _past_blanks(data: bytes, here: int) -> int:
+    while here < len(data) and data[here] in _BLANK:
+        here += 1
+    return here
+
+
+def _end(data: bytes, here: int) -> int:
+    """Where the document that begins here ends."""
+    # Most files are one document, have one on each line, or have pretty ones, which end where a line begins with a brace.
+    for end in (len(data), data.find(b"\n", here), data.find(b"\n}", here) + 2):
+        if end > here and _is_json(memoryview(data)[here:end]):
+            return end
+    try:
+        text = data[here:].decode()
+        return here + len(text[: json.JSONDecoder().raw_decode(text)[1]].encode())
+    except (ValueError, RecursionError):
+        # Beyond repair. The next one begins where a line does.
+        following = data.find(b"\n{", here)
+        return len(data) if following < 0 else following
+
+
+def _is_json(piece: memoryview) -> bool:
+    try:
+        msgspec.json.decode(piece, type=Raw)
+    except _NOT_JSON:
+        return False
+    return True
