@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from joiner.catalog.build import Adjustments, build
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Overhead
 from joiner.model import resources
 from joiner.model.codec import decode
-from joiner.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS, ZONE, Vocabulary
+from joiner.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS, ZONE, Vocabulary
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
 
 MEMORY_LABEL = "example.com/instance-memory"
 RESERVATION = "example.com/reservation-id"
@@ -94,3 +97,96 @@ def settings(name: str = "m5.large", **spec: Any) -> InstanceTypeSettings:
 def requirement(key: str, operator: str, *values: str, **more: Any) -> dict[str, Any]:
     """A requirement as it is written in a manifest."""
     return {"key": key, "operator": operator, "values": list(values), **more}
+
+
+# -- scheduling ------------------------------------------------------------------------------------------------------
+
+
+def pod(
+    name: str = "web",
+    cpu: str | None = "1",
+    memory: str | None = "1Gi",
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    **spec: Any,
+) -> Pod:
+    """A pod that waits; `extra` are further requests, `ports` its host ports, `claims` the claims behind its volumes."""
+    sizes = {"cpu": cpu, "memory": memory, **spec.pop("extra", {})}
+    container = {
+        "name": "main",
+        "resources": {"requests": {name: amount for name, amount in sizes.items() if amount is not None}},
+        "ports": [{"hostPort": port} if isinstance(port, int) else port for port in spec.pop("ports", ())],
+    }
+    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in spec.pop("claims", ())]
+    metadata = {"name": name, "namespace": namespace, "uid": name, "labels": dict(labels or {})}
+    return decode({"metadata": metadata, "spec": {"containers": [container], "volumes": volumes, **spec}}, Pod)
+
+
+def pods(count: int, name: str = "web", cpu: str = "1", memory: str = "1Gi", **more: Any) -> tuple[Pod, ...]:
+    """So many pods that differ in nothing but their names."""
+    return tuple(pod(f"{name}-{number}", cpu, memory, **{"labels": {"app": name}, **more}) for number in range(count))
+
+
+def existing_node(name: str = "node-a", zone: str = "a", **more: Any) -> ExistingNode:
+    """A node with 4 cpu and 16Gi that nobody is on, unless said otherwise."""
+    labels = {ZONE: zone, ARCH: "amd64", OS: "linux", **more.pop("labels", {})}
+    given = more.pop("allocatable", resources.of(cpu=4, memory="16Gi", pods=20))
+    return ExistingNode(name=name, labels=labels, allocatable=given, **more)
+
+
+SHELF = tuple(
+    instance_type(
+        f"m-{cpu}",
+        [
+            offering(kind, zone, cpu * (0.04 if kind == "spot" else 0.1) + place * 0.001)
+            for kind in ("spot", ON_DEMAND)
+            for place, zone in enumerate("abc")
+        ],
+        capacity=resources.of(cpu=cpu, memory=f"{4 * cpu}Gi", pods=8 * cpu),
+    )
+    for cpu in (1, 2, 4, 8, 16)
+)
+"""Five sizes of one shape, spot and on demand in three zones; zone a is the cheapest by a little."""
+
+
+def pool_option(
+    pool: NodePool | None = None,
+    types: Iterable[InstanceType] = SHELF,
+    overlays: Sequence[NodeOverlay] = (),
+    used: Mapping[str, int] | None = None,
+) -> PoolOption:
+    """A pool with what it can buy."""
+    pool = pool or node_pool()
+    catalog = build(tuple(types), Adjustments(overlays=tuple(overlays)), pool, VOCABULARY)
+    return PoolOption(pool=pool, catalog=catalog, used=used or {})
+
+
+def problem(
+    waiting: Iterable[Pod], *pools: PoolOption | NodePool, types: Iterable[InstanceType] = SHELF, **more: Any
+) -> Problem:
+    """Pods that wait, and one pool that can buy everything of the shelf; say `pools=()` for none."""
+    kinds = tuple(types)
+    options = pools or more.pop("pools", (node_pool(),))
+    made = tuple(each if isinstance(each, PoolOption) else pool_option(each, kinds) for each in options)
+    vocabulary = VOCABULARY.extended(well_known={key for each in kinds for key in each.requirements})
+    return Problem(pods=tuple(waiting), pools=made, vocabulary=vocabulary, **more)
+
+
+def away_from(app: str, key: str = HOSTNAME, **more: Any) -> dict[str, Any]:
+    """The affinity of a pod that shares no domain with an app."""
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near_term(app, key, **more)]}}
+
+
+def near_to(app: str, key: str = ZONE, **more: Any) -> dict[str, Any]:
+    """The affinity of a pod that needs an app in its domain."""
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near_term(app, key, **more)]}}
+
+
+def near_term(app: str, key: str, **more: Any) -> dict[str, Any]:
+    """One term of pod affinity, by the label `app`."""
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def spread_over(app: str, key: str = ZONE, skew: int = 1, **more: Any) -> dict[str, Any]:
+    """A spread constraint on the pods of an app."""
+    return {"topologyKey": key, "maxSkew": skew, "labelSelector": {"matchLabels": {"app": app}}, **more}

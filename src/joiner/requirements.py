@@ -47,10 +47,11 @@ class Requirement:
     """The values one label may have.
 
     `complement` false: exactly `values` (none at all means the label must be absent). `complement` true: everything except
-    `values`, and if `gte` or `lte` is set only integers within them.
+    `values`, and if `gte` or `lte` is set only integers within them; `must_exist` tells whether an absent label is
+    refused, which is not the case for `NotIn` alone.
     """
 
-    __slots__ = ("_hash", "complement", "gte", "key", "lte", "min_values", "values")
+    __slots__ = ("_hash", "complement", "gte", "key", "lte", "min_values", "must_exist", "values")
 
     key: str
     complement: bool
@@ -58,6 +59,7 @@ class Requirement:
     gte: int | None
     lte: int | None
     min_values: int | None
+    must_exist: bool
 
     def __init__(
         self,
@@ -68,15 +70,19 @@ class Requirement:
         gte: int | None = None,
         lte: int | None = None,
         min_values: int | None = None,
+        must_exist: bool = False,
     ) -> None:
-        kept = frozenset(values)
+        given = kept = frozenset(values)
         if gte is not None and lte is not None and gte > lte:
             complement, kept = False, _NOBODY
         if gte is not None or lte is not None:
             # Outside the bounds nothing is allowed anyway, so only values inside them need to be remembered.
             kept = frozenset(value for value in kept if _within(value, gte, lte))
-        if not complement:
+        if complement:
+            must_exist = must_exist or gte is not None or lte is not None or not given
+        else:
             gte = lte = None
+            must_exist = bool(kept)
         put = object.__setattr__
         put(self, "key", key)
         put(self, "complement", complement)
@@ -84,13 +90,15 @@ class Requirement:
         put(self, "gte", gte)
         put(self, "lte", lte)
         put(self, "min_values", min_values)
-        put(self, "_hash", hash((key, complement, kept, gte, lte, min_values)))
+        put(self, "must_exist", must_exist)
+        put(self, "_hash", hash((key, complement, kept, gte, lte, min_values, must_exist)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a requirement does not change; make another one instead of setting {name}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.key, tuple(sorted(self.values)), self.complement, self.gte, self.lte, self.min_values))
+        fields = (self.key, tuple(sorted(self.values)), self.complement, self.gte, self.lte, self.min_values)
+        return (_rebuild, (*fields, self.must_exist))
 
     # -- how one is made ---------------------------------------------------------------------------------------------
 
@@ -146,7 +154,7 @@ class Requirement:
     @property
     def allows_absence(self) -> bool:
         """Whether a node without the label is fine: only the negative operators say so."""
-        return self.operator in (NOT_IN, DOES_NOT_EXIST)
+        return not self.must_exist
 
     def has(self, value: str) -> bool:
         """Whether the label may have this value."""
@@ -170,6 +178,8 @@ class Requirement:
             entries.append((GTE, (str(self.gte),)))
         if self.lte is not None:
             entries.append((LTE, (str(self.lte),)))
+        if not entries and self.operator == NOT_IN and self.must_exist:
+            entries.append((EXISTS, ()))
         if not entries or self.values:
             entries.append((self.operator, tuple(sorted(self.values))))
         return tuple(
@@ -187,7 +197,13 @@ class Requirement:
         min_values = _largest(self.min_values, other.min_values)
         if self.complement and other.complement:
             return Requirement(
-                self.key, self.values | other.values, complement=True, gte=gte, lte=lte, min_values=min_values
+                self.key,
+                self.values | other.values,
+                complement=True,
+                gte=gte,
+                lte=lte,
+                min_values=min_values,
+                must_exist=self.must_exist or other.must_exist,
             )
         if self.complement:
             kept = other.values - self.values
@@ -215,7 +231,7 @@ class Requirement:
         """Whether everything this one allows is allowed by the other as well."""
         if not self.complement:
             return all(other.has(value) for value in self.values) if self.values else other.allows_absence
-        if not other.complement or (other.bounded and not self.bounded):
+        if not other.complement or (other.bounded and not self.bounded) or (other.must_exist and not self.must_exist):
             return False
         if other.gte is not None and (self.gte is None or self.gte < other.gte):
             return False
@@ -226,13 +242,19 @@ class Requirement:
     def relaxed(self, min_values: int | None) -> "Requirement":
         """The same values with another minimum of different ones."""
         return Requirement(
-            self.key, self.values, complement=self.complement, gte=self.gte, lte=self.lte, min_values=min_values
+            self.key,
+            self.values,
+            complement=self.complement,
+            gte=self.gte,
+            lte=self.lte,
+            min_values=min_values,
+            must_exist=self.must_exist,
         )
 
     # -- manners -----------------------------------------------------------------------------------------------------
 
     def _identity(self) -> tuple[object, ...]:
-        return (self.key, self.complement, self.values, self.gte, self.lte, self.min_values)
+        return (self.key, self.complement, self.values, self.gte, self.lte, self.min_values, self.must_exist)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -256,6 +278,8 @@ class Requirement:
             parts.append(f">={self.gte}")
         if self.lte is not None:
             parts.append(f"<={self.lte}")
+        if not parts and self.operator == NOT_IN and self.must_exist:
+            parts.append(EXISTS)
         if not parts or self.values:
             parts.append(self.operator)
         if self.values:
@@ -275,9 +299,17 @@ def unconstrained(key: str) -> Requirement:
 
 
 def _rebuild(
-    key: str, values: tuple[str, ...], complement: bool, gte: int | None, lte: int | None, min_values: int | None
+    key: str,
+    values: tuple[str, ...],
+    complement: bool,
+    gte: int | None,
+    lte: int | None,
+    min_values: int | None,
+    must_exist: bool,
 ) -> Requirement:
-    return Requirement(key, values, complement=complement, gte=gte, lte=lte, min_values=min_values)
+    return Requirement(
+        key, values, complement=complement, gte=gte, lte=lte, min_values=min_values, must_exist=must_exist
+    )
 
 
 def _within(value: str, gte: int | None, lte: int | None) -> bool:

@@ -22,6 +22,7 @@ from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, replace
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 
 
@@ -248,5 +249,25 @@ def test_node_classes_are_cluster_scoped_kinds_of_its_own_group(bench: Bench) ->
         assert kind.kind.endswith("NodeClass")
 
 
-def test_prices_come_with_their_age(bench: Bench) -> None:
+def test_the_label_of_its_node_classes_is_known_and_given(bench: Bench) -> None:
+    for kind in bench.provider.node_classes():
+        key = NodeClassReference(group=kind.group, kind=kind.kind).label_key
+        assert key in bench.provider.vocabulary().well_known & bench.provider.vocabulary().given
+
+
+def test_prices_come_with_their_age_and_their_sources(bench: Bench) -> None:
     assert bench.provider.prices(bench.pool)
+    assert bench.provider.details(bench.pool).sources
+
+
+def test_a_reservation_is_told_of_also_when_it_has_ended(bench: Bench) -> None:
+    assert [each.problem for each in bench.provider.details(bench.reserved_pool).reservations] == [""]
+
+    bench.forward(timedelta(hours=1))
+
+    assert [bool(each.problem) for each in bench.provider.details(bench.reserved_pool).reservations] == [True]
+
+
+def test_a_sound_node_class_has_no_problem(bench: Bench) -> None:
+    for kind in bench.provider.node_classes():
+        assert bench.provider.node_class_problems(decode({"metadata": {"name": "default"}}, kind)) == ()

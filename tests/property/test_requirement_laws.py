@@ -26,9 +26,16 @@ def test_intersection_is_associative(a: Requirement, b: Requirement, c: Requirem
 
 
 @given(one)
-def test_intersection_with_itself_and_with_everything_changes_nothing(each: Requirement) -> None:
+def test_intersection_with_itself_changes_nothing(each: Requirement) -> None:
     assert each & each == each
-    assert each & Requirement("key", complement=True) == each
+
+
+@given(one, value)
+def test_intersection_with_exists_keeps_every_value_and_refuses_absence(each: Requirement, item: str) -> None:
+    there = each & Requirement("key", complement=True)
+
+    assert there.has(item) == each.has(item)
+    assert there.must_exist or there.operator == "DoesNotExist"
 
 
 @given(one, one)

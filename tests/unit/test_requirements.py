@@ -50,6 +50,15 @@ def test_the_larger_minimum_of_values_survives_an_intersection() -> None:
     assert (left & right).min_values == 3
 
 
+def test_a_label_that_must_exist_still_must_when_values_are_excluded() -> None:
+    both = one("Exists") & one("NotIn A")
+
+    assert both.operator == "NotIn"
+    assert not both.agrees(one("DoesNotExist"))
+    assert [entry.operator for entry in both.written()] == ["Exists", "NotIn"]
+    assert not one("NotIn A").is_within(one("Exists"))
+
+
 @pytest.mark.parametrize(
     ("requirement", "inside", "outside"),
     [
@@ -72,7 +81,15 @@ def test_membership(requirement: str, inside: list[str], outside: list[str]) -> 
 
 @pytest.mark.parametrize(
     ("requirement", "smallest"),
-    [("In b a", "a"), ("Exists", "0"), ("NotIn 0 1", "2"), ("Gt 5", "6"), ("Lt -3", "-4"), ("Lt 9", "0"), ("DoesNotExist", None)],
+    [
+        ("In b a", "a"),
+        ("Exists", "0"),
+        ("NotIn 0 1", "2"),
+        ("Gt 5", "6"),
+        ("Lt -3", "-4"),
+        ("Lt 9", "0"),
+        ("DoesNotExist", None),
+    ],
 )
 def test_any_value_is_the_smallest_one(requirement: str, smallest: str | None) -> None:
     assert one(requirement).any() == smallest

@@ -57,12 +57,12 @@ def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
         today = meant.api_version()
         message = f"{kind} is not known in {api_version}"
         return (Problem(path="apiVersion", message=message, allowed=(today,), nearest=today),)
-    likely = nearest(kind, (known.kind for known in kinds), _LIKELY_KIND)
+    siblings = tuple(sorted(known.kind for known in kinds if known.group == group))
+    likely = nearest(kind, siblings, _LIKELY_KIND)
     # Other projects share a group with our buffers, so there only a likely misspelling is ours to judge.
     if group in groups and (likely or group.startswith(_OUR_GROUPS_BEGIN)):
         message = f"there is no kind {kind} in {group}"
-        known_names = tuple(sorted(known.kind for known in kinds))
-        return (Problem(path="kind", message=message, allowed=known_names, nearest=likely),)
+        return (Problem(path="kind", message=message, allowed=siblings, nearest=likely),)
     return ()
 
 

@@ -86,7 +86,7 @@ def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -
 
 
 def _reserved(key: str, vocabulary: Vocabulary) -> str | None:
-    if key == labels.NODEPOOL:
+    if key in vocabulary.given:
         return f"{key} is set by Joiner on every node of the pool and cannot be chosen"
     if vocabulary.is_restricted(key):
         return f"{key} is reserved: Joiner or the provider sets the labels of its domain"

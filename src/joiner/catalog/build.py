@@ -4,7 +4,7 @@
 not differ in anything that matters share one market: ten such pools cost little more than one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from joiner.catalog import overlay as overlaying
@@ -75,10 +75,15 @@ class Catalog(Value):
         """The types the pool can buy now."""
         return self.index.members(self.eligible)
 
+    def offerings(self, instance_type: InstanceType) -> Iterator[Offering]:
+        """The ways in which the pool can buy a type now; none of a type that it excludes."""
+        if instance_type.requirements.intersects(self.requirements):
+            yield from self.index.offerings(instance_type, self.requirements)
+
     def cheapest(self, instance_type: InstanceType) -> dict[str, Offering]:
-        """The best offering of a type per capacity type, under the pool's requirements."""
+        """The best offering of a type per capacity type, of those the pool can buy."""
         best: dict[str, Offering] = {}
-        for offering in self.index.offerings(instance_type, self.requirements):
+        for offering in self.offerings(instance_type):
             known = best.get(offering.capacity_type)
             if known is None or (offering.order, offering.zone) < (known.order, known.zone):
                 best[offering.capacity_type] = offering

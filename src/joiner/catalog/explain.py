@@ -4,17 +4,17 @@ Nothing is recorded while the market is built; the questions are asked again, of
 """
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 from joiner.catalog import overlay as overlaying
 from joiner.catalog.build import Catalog
 from joiner.catalog.market import InstanceType, Offering
+from joiner.catalog.overlay import CAPACITY, OVERHEAD, PRICE
 from joiner.model import labels, resources
 from joiner.model.meta import Value
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.typesettings import InstanceTypeSettings
-from joiner.requirements import EVERYTHING, Requirements
 
 
 class Change(Value):
@@ -32,6 +32,10 @@ class Change(Value):
     kind: Literal["InstanceType", "NodeOverlay"]
     name: str
     """The object that did it."""
+    buyable: bool
+    """Whether it is about something that the pool can buy, or could if settings had not removed it."""
+    reserved: bool
+    """Whether it is about machines of a reservation, whose prices are only there to be compared."""
 
 
 class Effect(Value):
@@ -40,6 +44,8 @@ class Effect(Value):
     kind: Literal["InstanceType", "NodeOverlay"]
     name: str
     field: str
+    reserved: bool
+    """Whether these are prices of reserved machines, which are told apart from what is paid."""
     types: int
     offerings: int
     """How many offerings it touched; 0 when it holds for whole types."""
@@ -49,35 +55,45 @@ class Effect(Value):
 
 
 def changes(catalog: Catalog, instance_type: InstanceType) -> Iterator[Change]:
-    """Everything that settings and overlays did to one type of the catalogue."""
-    market = catalog.market
-    number = next(i for i, each in enumerate(market.types) if each is instance_type)
+    """Everything that settings and overlays did to one type of the catalogue, also where the pool cannot buy it."""
+    number = next(i for i, each in enumerate(catalog.types) if each is instance_type)
     return _changes(catalog, number)
 
 
 def _changes(catalog: Catalog, number: int) -> Iterator[Change]:
-    market = catalog.market
-    settled = market.settled.types[number]
-    yield from _by_settings(market.raw[number], settled)
-    yield from _by_overlays(settled, market.overlays.effects(settled))
+    market, demanded = catalog.market, catalog.requirements
+    settled, result = market.settled.types[number], market.types[number]
+    wanted = bool(market.index.described(demanded) >> number & 1)
+
+    def buyable(offering: Offering | None) -> bool:
+        if offering is None:
+            return bool(catalog.eligible >> number & 1)
+        return wanted and market.index.allows(offering, demanded)
+
+    yield from _by_settings(market.raw[number], settled, buyable)
+    yield from _by_overlays(settled, result, market.overlays.effects(settled), buyable)
 
 
 def effects(catalog: Catalog) -> tuple[Effect, ...]:
-    """The changes to the types a pool can buy, gathered by the object and field that made them."""
-    gathered: dict[tuple[str, str, str], list[Change]] = {}
+    """The changes to what a pool can buy, gathered by the object and field that made them; reserved prices apart."""
+    gathered: dict[tuple[str, str, str, bool], list[Change]] = {}
+    wanted = catalog.index.described(catalog.requirements)
     for number in range(len(catalog.types)):
-        if catalog.eligible >> number & 1:
+        if wanted >> number & 1:
             for change in _changes(catalog, number):
-                gathered.setdefault((change.kind, change.name, change.field), []).append(change)
-    return tuple(_gathered(found) for _, found in sorted(gathered.items()))
+                if change.buyable:
+                    apart = change.reserved and change.field == PRICE
+                    gathered.setdefault((change.kind, change.name, change.field, apart), []).append(change)
+    return tuple(_gathered(found, apart=key[3]) for key, found in sorted(gathered.items()))
 
 
-def _gathered(found: list[Change]) -> Effect:
+def _gathered(found: list[Change], *, apart: bool) -> Effect:
     first = found[0]
     return Effect(
         kind=first.kind,
         name=first.name,
         field=first.field,
+        reserved=apart,
         types=len({change.instance_type for change in found}),
         offerings=sum(bool(change.offering) for change in found),
         before=_range([(change.sizes[0], change.before) for change in found]),
@@ -87,28 +103,6 @@ def _gathered(found: list[Change]) -> Effect:
 
 def _range(values: list[tuple[float, str]]) -> tuple[str, str]:
     return min(values)[1], max(values)[1]
-
-
-class Stage(Value):
-    """How many types were left after one demand."""
-
-    demand: str
-    types: int
-
-
-def funnel(catalog: Catalog) -> tuple[Stage, ...]:
-    """Why the other types cannot be bought by the pool: the types that are left after each demand, one after the other."""
-    index = catalog.index
-    stages = [Stage(demand="known to the provider", types=len(catalog.types))]
-    left = index.buyable(EVERYTHING)
-    stages.append(Stage(demand="something available at a known price", types=left.bit_count()))
-    for requirement in catalog.requirements.values():
-        before, left = left, left & index.select(Requirements([requirement]))
-        if left != before:
-            stages.append(Stage(demand=str(requirement), types=left.bit_count()))
-    if left != catalog.eligible:
-        stages.append(Stage(demand="all of these in one offering", types=catalog.eligible.bit_count()))
-    return tuple(stages)
 
 
 def place(offering: Offering) -> str:
@@ -124,28 +118,35 @@ def price_text(cost: float) -> str:
     return "unknown" if math.isinf(cost) else f"{cost:.10g}"
 
 
-def _by_settings(raw: InstanceType, settled: InstanceType) -> Iterator[Change]:
+Buyable = Callable[[Offering | None], bool]
+"""Whether the pool can buy an offering; without one, the type."""
+
+
+def _by_settings(raw: InstanceType, settled: InstanceType, buyable: Buyable) -> Iterator[Change]:
     if raw is settled:
         return
     by = (InstanceTypeSettings.kind, raw.name)
+    whole = _Place(raw.name, "", buyable(None), reserved=False)
     for field, before, after in (
-        ("capacity", raw.capacity, settled.capacity),
-        ("overhead", raw.vm_overhead, settled.vm_overhead),
+        (CAPACITY, raw.capacity, settled.capacity),
+        (OVERHEAD, raw.vm_overhead, settled.vm_overhead),
     ):
         for name in sorted({*before, *after}):
             if before.get(name, 0) != after.get(name, 0):
-                yield _amount(raw, "", field, name, before.get(name, 0), after.get(name, 0), by)
+                yield whole.amount(field, name, before.get(name, 0), after.get(name, 0), by)
     if raw.offerings is settled.offerings:
         return
-    costs = {place(offering): offering.cost for offering in raw.offerings}
+    were = {place(offering): offering for offering in raw.offerings}
     provided = {key for offering in raw.offerings for key in offering.requirements}
     for offering in settled.offerings:
-        if (was := costs[place(offering)]) != offering.cost:
-            yield _price(raw, _narrowed(offering, provided), was, offering.cost, by)
+        if (was := were[place(offering)]).cost != offering.cost:
+            here = _Place(raw.name, _narrowed(offering, provided), buyable(offering), reserved=offering.reserved)
+            yield here.price(was.cost, offering.cost, by)
     kept = {place(offering) for offering in settled.offerings}
-    for where in costs:
-        if where not in kept:
-            yield _change(raw, where, "offering", ("offered", "removed"), (1, 0), by)
+    for name, offering in were.items():
+        if name not in kept:
+            here = _Place(raw.name, name, buyable(offering), reserved=offering.reserved)
+            yield here.change("offering", ("offered", "removed"), (1, 0), by)
 
 
 def _narrowed(offering: Offering, provided: set[str]) -> str:
@@ -154,46 +155,45 @@ def _narrowed(offering: Offering, provided: set[str]) -> str:
     return " ".join([place(offering), *extra])
 
 
-def _by_overlays(settled: InstanceType, effects: tuple[overlaying.Effect, ...]) -> Iterator[Change]:
-    for offering, effect in zip(settled.offerings, effects, strict=True):
+def _by_overlays(
+    settled: InstanceType, overlaid: InstanceType, effects: tuple[overlaying.Effect, ...], buyable: Buyable
+) -> Iterator[Change]:
+    for offering, result, effect in zip(settled.offerings, overlaid.offerings, effects, strict=True):
         if effect is overlaying.NO_EFFECT:
             continue
-        where, result = place(offering), effect.on(offering)
+        here = _Place(settled.name, place(offering), buyable(result), reserved=offering.reserved)
         if effect.price is not None:
-            yield _price(settled, where, offering.cost, result.cost, (NodeOverlay.kind, effect.price.name))
+            yield here.price(offering.cost, result.cost, (NodeOverlay.kind, effect.price.name))
         for name, overlay in effect.capacity.items():
             was = offering.capacity.get(name, settled.capacity.get(name, 0))
-            yield _amount(
-                settled, where, "capacity", name, was, result.capacity[name], (NodeOverlay.kind, overlay.name)
-            )
+            yield here.amount(CAPACITY, name, was, result.capacity[name], (NodeOverlay.kind, overlay.name))
         for name, overlay in effect.overhead.items():
             was = offering.overhead.get(name, 0)
-            yield _amount(
-                settled, where, "overhead", name, was, result.overhead[name], (NodeOverlay.kind, overlay.name)
-            )
+            yield here.amount(OVERHEAD, name, was, result.overhead[name], (NodeOverlay.kind, overlay.name))
 
 
-def _amount(
-    of: InstanceType, where: str, field: str, name: str, before: int, after: int, by: tuple[str, str]
-) -> Change:
-    shown = (resources.text(name, before), resources.text(name, after))
-    return _change(of, where, f"{field}.{name}", shown, (before, after), by)
+class _Place(NamedTuple):
+    """Where a change is: a type, and one of its offerings or all."""
 
+    instance_type: str
+    offering: str
+    buyable: bool
+    reserved: bool
 
-def _price(of: InstanceType, where: str, before: float, after: float, by: tuple[str, str]) -> Change:
-    return _change(of, where, "price", (price_text(before), price_text(after)), (before, after), by)
+    def amount(self, field: str, name: str, before: int, after: int, by: tuple[str, str]) -> Change:
+        shown = (resources.text(name, before), resources.text(name, after))
+        return self.change(f"{field}.{name}", shown, (before, after), by)
 
+    def price(self, before: float, after: float, by: tuple[str, str]) -> Change:
+        return self.change(PRICE, (price_text(before), price_text(after)), (before, after), by)
 
-def _change(
-    of: InstanceType, where: str, field: str, shown: tuple[str, str], sizes: tuple[float, float], by: tuple[str, str]
-) -> Change:
-    return Change(
-        instance_type=of.name,
-        offering=where,
-        field=field,
-        before=shown[0],
-        after=shown[1],
-        sizes=sizes,
-        kind=by[0],  # type: ignore[arg-type]
-        name=by[1],
-    )
+    def change(self, field: str, shown: tuple[str, str], sizes: tuple[float, float], by: tuple[str, str]) -> Change:
+        return Change(
+            field=field,
+            before=shown[0],
+            after=shown[1],
+            sizes=sizes,
+            kind=by[0],  # type: ignore[arg-type]
+            name=by[1],
+            **self._asdict(),
+        )

@@ -80,7 +80,7 @@ class Index:
         self, types: tuple[InstanceType, ...], well_known: frozenset[str], labels: TypeLabels | None = None
     ) -> None:
         self.types = types
-        self._labels = labels or TypeLabels(types)
+        self.labels = labels or TypeLabels(types)
         self._well_known = well_known
         self._shapes: dict[Requirements, int] = {}
         for number, instance_type in enumerate(types):
@@ -98,7 +98,7 @@ class Index:
 
     def described(self, requirements: Requirements) -> int:
         """Types whose own labels agree with the requirements, whether or not they can be bought."""
-        return self._labels.described(requirements)
+        return self.labels.described(requirements)
 
     def buyable(self, requirements: Requirements) -> int:
         """Types with a launchable offering that agrees with the requirements."""
@@ -125,6 +125,8 @@ class Index:
 
     def offerings(self, instance_type: InstanceType, requirements: Requirements) -> Iterator[Offering]:
         """The offerings of one type that can be bought under the requirements."""
-        for offering in instance_type.offerings:
-            if offering.launchable and requirements.compatible(offering.requirements, self._well_known):
-                yield offering
+        return (offering for offering in instance_type.offerings if self.allows(offering, requirements))
+
+    def allows(self, offering: Offering, requirements: Requirements) -> bool:
+        """Whether the offering can be bought under the requirements."""
+        return offering.launchable and requirements.compatible(offering.requirements, self._well_known)

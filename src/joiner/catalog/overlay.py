@@ -90,7 +90,14 @@ def selector(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Requirement,
 
 
 def _renamed(part: Requirement) -> Requirement:
-    return Requirement(labels.NODEPOOL, part.values, complement=part.complement, gte=part.gte, lte=part.lte)
+    return Requirement(
+        labels.NODEPOOL,
+        part.values,
+        complement=part.complement,
+        gte=part.gte,
+        lte=part.lte,
+        must_exist=part.must_exist,
+    )
 
 
 def pool_labels(pool: NodePool, vocabulary: Vocabulary) -> Requirements:
@@ -125,6 +132,14 @@ class Overlays:
 
     def effects(self, instance_type: InstanceType) -> tuple[Effect, ...]:
         """For each offering of the type, what the overlays do to it."""
+        return tuple(map(self._effect, self.matching(instance_type)))
+
+    def names(self, mask: int) -> frozenset[str]:
+        """The names of a set of overlays."""
+        return frozenset(overlay.name for number, overlay in enumerate(self._overlays) if mask >> number & 1)
+
+    def matching(self, instance_type: InstanceType) -> tuple[int, ...]:
+        """For each offering of the type, the set of overlays that mean it."""
         offered = {key for offering in instance_type.offerings for key in offering.requirements}
         of_type = instance_type.requirements
         meant = self._everyone
@@ -132,13 +147,16 @@ class Overlays:
             if key not in offered:
                 meant &= self._meant(key, of_type.get(key), None)
         if not meant:
-            return (NO_EFFECT,) * len(instance_type.offerings)
+            return (0,) * len(instance_type.offerings)
         keys = [(key, of_type.get(key)) for key in self._asked if key in offered]
-        return tuple(self._effect(meant, keys, offering) for offering in instance_type.offerings)
+        return tuple(self._of_offering(meant, keys, offering) for offering in instance_type.offerings)
 
-    def _effect(self, meant: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> Effect:
+    def _of_offering(self, meant: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> int:
         for key, of_type in keys:
             meant &= self._meant(key, of_type, offering.requirements.get(key))
+        return meant
+
+    def _effect(self, meant: int) -> Effect:
         effect = self._effects.get(meant)
         if effect is None:
             members = [overlay for number, overlay in enumerate(self._overlays) if meant >> number & 1]

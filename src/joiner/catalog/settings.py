@@ -22,7 +22,7 @@ class EntryOutcome(Value):
     matched: int
     """How many of the provider's offerings the entry stands for."""
     overlaps: tuple[int, ...] = ()
-    """Positions of entries that took precedence where both cover one offering."""
+    """Positions of entries that took precedence where both cover one offering; normal where those are more specific."""
     problem: str = ""
     """Why the entry can never be bought; empty when it can."""
 
@@ -121,6 +121,7 @@ def _replaced(
     usable = sorted((entry for entry in entries if not entry.problem), key=lambda entry: entry.precedence)
     offerings: list[Offering] = []
     matched = dict.fromkeys(range(len(entries)), 0)
+    given = dict.fromkeys(matched, 0)
     overlaps: dict[int, set[int]] = {position: set() for position in matched}
     for offering in raw.offerings:
         claimed: list[_Entry] = []
@@ -133,8 +134,12 @@ def _replaced(
                 replace(offering, requirements=offering.requirements & region, price=price) for region in regions
             )
             matched[entry.position] += 1
+            given[entry.position] += len(regions)
             claimed.append(entry)
-    return tuple(offerings), tuple(_outcome(entry, matched, overlaps) for entry in entries)
+    outcomes = (
+        _outcome(entry, matched[entry.position], given[entry.position], overlaps[entry.position]) for entry in entries
+    )
+    return tuple(offerings), tuple(outcomes)
 
 
 def _left_over(entry: _Entry, claimed: Iterable[_Entry], overlaps: set[int]) -> list[Requirements]:
@@ -163,13 +168,11 @@ def _minus(region: Requirements, taken: Requirements) -> list[Requirements]:
     return pieces
 
 
-def _outcome(entry: _Entry, matched: Mapping[int, int], overlaps: Mapping[int, set[int]]) -> EntryOutcome:
-    problem = entry.problem
-    if not problem and not matched[entry.position]:
+def _outcome(entry: _Entry, matched: int, given: int, overlaps: set[int]) -> EntryOutcome:
+    problem, others = entry.problem, tuple(sorted(overlaps))
+    if not problem and not matched:
         problem = f"the provider has no offering with {entry.choosing or 'any label'}"
-    return EntryOutcome(
-        entry=entry.written,
-        matched=matched[entry.position],
-        overlaps=tuple(sorted(overlaps[entry.position])),
-        problem=problem,
-    )
+    elif not problem and not given:
+        named = " and ".join(f"spec.offerings[{other}]" for other in others)
+        problem = f"{named} {'comes' if len(others) == 1 else 'come'} first wherever it applies"
+    return EntryOutcome(entry=entry.written, matched=matched, overlaps=others, problem=problem)

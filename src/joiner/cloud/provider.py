@@ -6,11 +6,13 @@ kwok is the example to read; `tests/contract/test_provider.py` is the suite ever
 from collections.abc import Hashable
 from typing import Protocol, TypeVar
 
+from joiner.admission.problem import Problem
 from joiner.catalog.market import InstanceType
 from joiner.clock import Clock
 from joiner.cloud.repair import RepairPolicy
+from joiner.cloud.sources.reservation import Standing
 from joiner.model.labels import Vocabulary
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, Value
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 
@@ -23,6 +25,15 @@ class NodeClasses(Protocol):
     def get(self, kind: type[K], name: str) -> K | None:
         """The NodeClass of that name, if there is one."""
         ...
+
+
+class Details(Value):
+    """What a person who looks into the matter wants to know about a pool's supply."""
+
+    sources: tuple[str, ...] = ()
+    """Where the types and prices come from, in full."""
+    reservations: tuple[Standing, ...] = ()
+    """The capacity reservations of the NodeClass, also those that are of no use."""
 
 
 class CloudProvider(Protocol):
@@ -65,6 +76,14 @@ class CloudProvider(Protocol):
 
     def prices(self, pool: NodePool) -> str:
         """Where the pool's prices come from and how old they are, in a few words, to be shown beside them."""
+        ...
+
+    def details(self, pool: NodePool) -> Details:
+        """The rest of what can be told about the pool's supply. Raises what `instance_types` raises."""
+        ...
+
+    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+        """What is wrong with a NodeClass of ours that its schema cannot know, as far as it shows without a cloud."""
         ...
 
     async def drift_reason(self, claim: NodeClaim) -> str:

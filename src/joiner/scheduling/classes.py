@@ -16,7 +16,8 @@ from joiner.scheduling.stock import Amounts
 from joiner.scheduling.topology import Group
 from joiner.scheduling.volumes import PodVolumes, Shelf
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=int)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=str)
+"""Quantities are written as text: thousandths of the largest one do not fit the format's integers."""
 
 
 class Step:
@@ -74,19 +75,23 @@ class PodClass:
         """The state of the run at which the class last found no place."""
 
 
-def key_of(pod: Pod) -> tuple[object, ...]:
-    """Equal for pods that no rule can tell apart."""
+def key_of(pod: Pod, specs: dict[int, bytes]) -> tuple[object, ...]:
+    """Equal for pods that no rule can tell apart. Pods often share their spec, so each object is written down once."""
+    spec = specs.get(id(pod.spec))
+    if spec is None:
+        spec = specs[id(pod.spec)] = _ENCODER.encode(pod.spec)
     own_volume = pod.name if any(volume.ephemeral is not None for volume in pod.spec.volumes) else ""
     allocated = _ENCODER.encode(pod.status.container_statuses) if pod.status.container_statuses else b""
-    return (labels_of(pod), _ENCODER.encode(pod.spec), own_volume, allocated)
+    return (labels_of(pod), spec, own_volume, allocated)
 
 
 def classify(pods: Sequence[Pod], names: Sequence[str], shelf: Shelf) -> tuple[list[PodClass], list[PodClass]]:
     """The classes in order of first appearance, and for each pod the class it belongs to."""
     by_key: dict[tuple[object, ...], PodClass] = {}
     of_pod: list[PodClass] = []
+    specs: dict[int, bytes] = {}
     for pod in pods:
-        key = key_of(pod)
+        key = key_of(pod, specs)
         found = by_key.get(key)
         if found is None:
             wanted = podrequests.of_pod(pod)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     """The claims to buy, and the pods whose claim turned out not to be flexible enough to be bought."""
-    run.reservations.cheapen(_Costs(run))
     planned: list[PlannedClaim] = []
     dropped: dict[int, Refusal] = {}
     for claim in run.claims:
@@ -40,7 +39,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     return tuple(planned), dropped
 
 
-class _Costs:
+class Costs:
     """What a claim costs out of each reservation it could use."""
 
     def __init__(self, run: "Run") -> None:
@@ -84,17 +83,31 @@ def _options(run: "Run", claim: Claim) -> tuple[Requirements, tuple[Option, ...]
     """
     stock, held = claim.template.stock, run.reservations.holds(claim.number) is not None
     requirements = _settled(run, claim)
-    fitting = [each for each in stock.prices(requirements, reserved=held).best if claim.units >> each.unit & 1]
-    if fitting and _ambiguous(stock, claim, requirements, fitting[0], held):
-        where = fitting[0].offering.requirements
+    best = next((e for e in stock.prices(requirements, reserved=held).best if claim.units >> e.unit & 1), None)
+    if best is not None and _ambiguous(stock, claim, requirements, best, held):
+        where = best.offering.requirements
         requirements = requirements & Requirements(where[key] for key in where if key in _PLACE)
-        fitting = [each for each in stock.prices(requirements, reserved=held).best if claim.units >> each.unit & 1]
-    best: dict[str, Option] = {}
-    for each in fitting:
-        name = stock.units[each.unit].name
-        if name not in best and not _ambiguous(stock, claim, requirements, each, held):
-            best[name] = Option(name=name, offering=each.offering)
-    return requirements, tuple(best.values())
+    return requirements, _listed(stock, claim, requirements, held)
+
+
+def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) -> tuple[Option, ...]:
+    """One option for each type, cheapest first; types of which only some kinds of node would do are left out."""
+    prices = stock.prices(requirements, reserved=held)
+    known = prices.options.get(claim.units)
+    if known is None:
+        best: dict[str, Option] = {}
+        for each in prices.best:
+            if claim.units >> each.unit & 1 and not _ambiguous(stock, claim, requirements, each, held):
+                best.setdefault(stock.units[each.unit].name, prices.option(each, stock.units[each.unit].name))
+        known = prices.options[claim.units] = tuple(best.values())
+    return known
+
+
+def cheapest(run: "Run", claim: Claim) -> float:
+    """What the claim costs, bought as cheaply as it can be."""
+    held = run.reservations.holds(claim.number) is not None
+    prices = claim.template.stock.prices(_settled(run, claim), reserved=held)
+    return next((each.offering.cost for each in prices.best if claim.units >> each.unit & 1), math.inf)
 
 
 _PLACE: Final = (labels.CAPACITY_TYPE, labels.ZONE)

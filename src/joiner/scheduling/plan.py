@@ -71,8 +71,6 @@ class Plan(Value):
     refusals: tuple[Refusal, ...] = ()
     not_attempted: tuple[str, ...] = ()
     """Pods that were not tried before the effort was spent."""
-    left_over: Mapping[int, int] = {}
-    """How many pods of each class found no place; classes are numbered by their first pod."""
     planner: str = ""
     """Which way of planning won."""
 

@@ -5,7 +5,6 @@ where it finds no place it gives up one preference after the other. Nothing is d
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,7 +26,7 @@ from joiner.scheduling.claims import (
 from joiner.scheduling.classes import PodClass, Step, classify, prepare
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.existing import OpenNode
-from joiner.scheduling.finish import finished
+from joiner.scheduling.finish import Costs, cheapest, finished
 from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.groups import Groups
 from joiner.scheduling.plan import Plan, Refusal
@@ -40,6 +39,8 @@ from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, Group
 from joiner.scheduling.volumes import Shelf
 
+_LOOK_AT_COST: Final = 256
+"""After how many pods a run looks at what it costs by now."""
 _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -62,8 +63,12 @@ class Desk:
         market = option.catalog.market
         found = self._stocks.get(id(market))
         if found is None:
-            found = self._stocks[id(market)] = Stock(market.types, self.names, self._vocabulary)
+            found = self._stocks[id(market)] = Stock(market, self.names, self._vocabulary)
         return found
+
+
+class TooDear(Exception):
+    """The run would end in a dearer plan than one that is known already."""
 
 
 class Run:
@@ -71,8 +76,11 @@ class Run:
 
     planner = "first-fit"
 
-    def __init__(self, problem: Problem, effort: Effort, desk: "Desk | None" = None) -> None:
+    def __init__(
+        self, problem: Problem, effort: Effort, desk: "Desk | None" = None, cost_max: float | None = None
+    ) -> None:
         self._problem = problem
+        self._cost_max = cost_max
         self._effort = effort
         self.policy = problem.policy
         self.vocabulary = vocabulary = problem.vocabulary
@@ -97,6 +105,8 @@ class Run:
         """Label and value to the open claims that must have it."""
         self._watched = self.groups.keys()
         self._state = 0
+        self._left: list[int] = []
+        self._stopped: list[int] = []
         counts: dict[str, int] = {}
         for template in self.templates:
             for name, count in template.stock.reservations().items():
@@ -154,17 +164,22 @@ class Run:
 
         return sorted(range(len(pods)), key=order)
 
-    def plan(self) -> Plan:
+    def place(self) -> None:
         """Place what can be placed."""
-        return self.settle([position for position in self.queue() if self.of_pod[position].number not in self.ignored])
+        self.settle([position for position in self.queue() if self.of_pod[position].number not in self.ignored])
 
-    def settle(self, waiting: list[int]) -> Plan:
-        """Place these pods one after the other, again and again while that helps, and end the run."""
+    def settle(self, waiting: list[int]) -> None:
+        """Place these pods one after the other, again and again while that helps, and end the run.
+
+        A run that was told what another plan costs gives up once it is sure to cost more: claims only ever get dearer.
+        """
         stopped: list[int] = []
         while waiting:
             before = self._state
             left: list[int] = []
             for at, position in enumerate(waiting):
+                if self._cost_max is not None and at % _LOOK_AT_COST == 0 and self.cost() > self._cost_max:
+                    raise TooDear
                 if self._effort.spent():
                     stopped = waiting[at:]
                     break
@@ -175,7 +190,8 @@ class Run:
             waiting = left
             if stopped or self._state == before:
                 break
-        return self._planned(waiting, stopped)
+        self._left, self._stopped = waiting, stopped
+        self.reservations.cheapen(Costs(self))
 
     def _place(self, each: PodClass, position: int) -> bool:
         for step in each.steps:
@@ -187,6 +203,10 @@ class Run:
                 self.moved()
                 return True
         return False
+
+    def cost(self) -> float:
+        """What the open claims cost at least, whatever else they take: those in a reservation may end up cheaper still."""
+        return sum(cheapest(self, claim) for claim in self.claims if self.reservations.holds(claim.number) is None)
 
     def moved(self) -> None:
         """Somebody was placed: whoever was refused before may be tried again."""
@@ -300,15 +320,24 @@ class Run:
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
-    def _planned(self, left: Sequence[int], stopped: Sequence[int]) -> Plan:
+    def left_over(self) -> Counter[int]:
+        """How many pods of each class found no place."""
+        return Counter(self.of_pod[position].number for position in (*self._left, *self._stopped))
+
+    def price(self) -> float:
+        """What the claims cost, each bought as cheaply as it can be."""
+        return sum(cheapest(self, claim) for claim in self.claims)
+
+    def plan(self) -> Plan:
+        """The answer, with everything there is to say about it."""
         pods = self._problem.pods
         claims, dropped = finished(self)
-        refused = {position: explained(self, self.of_pod[position], key_of(pods[position])) for position in left}
+        refused = {position: explained(self, self.of_pod[position], self.key(position)) for position in self._left}
         refused.update(dropped)
         for position, each in enumerate(self.of_pod):
             if each.number in self.ignored:
-                refusal_of_class = self.ignored[each.number]
-                refused[position] = Refusal(pod=key_of(pods[position]), reasons=refusal_of_class.reasons, ignored=True)
+                reasons = self.ignored[each.number].reasons
+                refused[position] = Refusal(pod=self.key(position), reasons=reasons, ignored=True)
         return Plan(
             claims=claims,
             placements={
@@ -317,8 +346,7 @@ class Run:
                 if node.members
             },
             refusals=tuple(refused[position] for position in sorted(refused)),
-            not_attempted=tuple(key_of(pods[position]) for position in stopped),
-            left_over=Counter(self.of_pod[position].number for position in (*refused, *stopped)),
+            not_attempted=tuple(self.key(position) for position in self._stopped),
             planner=self.planner,
         )
 

@@ -1,11 +1,9 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
-from collections import Counter
-
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Desk, Run
+from joiner.scheduling.run import Desk, Run, TooDear
 from joiner.scheduling.worth import PricedRun
 
 PLANNERS: tuple[type[Run], ...] = (PricedRun,)
@@ -19,17 +17,19 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     """
     granted = effort or Unlimited()
     desk = Desk(problem)
-    net = Run(problem, granted, desk).plan()
-    others = [planner(problem, granted, desk).plan() for planner in PLANNERS]
-    refused = _refused(net)
-    return min([net, *(plan for plan in others if _refused(plan) <= refused)], key=_order)
+    runs = [planner(problem, granted, desk) for planner in PLANNERS]
+    for run in runs:
+        run.place()
+    complete = [run.price() for run in runs if not run.left_over()]
+    net = Run(problem, granted, desk, cost_max=min(complete, default=None))
+    try:
+        net.place()
+    except TooDear:
+        return min((run for run in runs if not run.left_over()), key=_order).plan()
+    refused = net.left_over()
+    return min([net, *(run for run in runs if run.left_over() <= refused)], key=_order).plan()
 
 
-def _refused(plan: Plan) -> Counter[int]:
-    """How many pods of each kind are left over; which of several equal ones does not matter."""
-    return Counter({kind: count for kind, count in plan.left_over.items() if count})
-
-
-def _order(plan: Plan) -> tuple[int, float, int]:
+def _order(run: Run) -> tuple[int, float, int]:
     """Better plans first: fewer pods left over, then cheaper, then fewer nodes. Prices are rounded: no float tie decides."""
-    return (sum(plan.left_over.values()), round(plan.price, 9), len(plan.claims))
+    return (run.left_over().total(), round(run.price(), 9), len(run.claims))

@@ -4,16 +4,17 @@ A *unit* is an instance type with those of its offerings that give the same kind
 several. A set of units is an integer with one bit each.
 """
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from joiner.catalog.build import Market
 from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import InstanceType, Offering
-from joiner.model.labels import Vocabulary
+from joiner.model.labels import CAPACITY_TYPE, Vocabulary
 from joiner.model.meta import replace
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.plan import Option
 
 Amounts = tuple[int, ...]
 """Resource amounts in the order of the run's resource names."""
@@ -45,10 +46,11 @@ def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
 class Stock:
     """The units of one market, with everything a run wants to know about them."""
 
-    def __init__(self, types: Sequence[InstanceType], names: Sequence[str], vocabulary: Vocabulary) -> None:
+    def __init__(self, market: Market, names: Sequence[str], vocabulary: Vocabulary) -> None:
+        types = market.types
         self.units = units_of(types)
         self.everyone = (1 << len(self.units)) - 1
-        self._labels = TypeLabels(self.units)
+        self._labels = market.index.labels if len(self.units) == len(types) else TypeLabels(self.units)
         self._described: dict[Requirements, int] = {}
         self._twins: dict[str, int] = {}
         if len(self.units) > len(types):
@@ -70,10 +72,20 @@ class Stock:
         self._for_sale: dict[tuple[Requirement | None, ...], int] = {}
         self._to_reserve: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
         self._prices: dict[tuple[object, ...], Prices] = {}
+        ordered = sorted((*self._open, *self._reserved), key=str)
+        rank = {id(shape): number for number, shape in enumerate(ordered)}
+        same = {shape: number for number, shape in enumerate(ordered)}
+        self._shapes = ordered
         self._ways = [
-            sorted((o for o in unit.offerings if o.launchable), key=lambda o: (o.order, str(o.requirements)))
+            sorted(
+                (o.order, rank.get(id(o.requirements), same[o.requirements]), n)
+                for n, o in enumerate(unit.offerings)
+                if o.launchable
+            )
             for unit in self.units
         ]
+        """For each unit the ways to buy it, best first: order, number of the shape, number of the offering."""
+        self._kinds_of_capacity: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
 
     def _take(self, offerings: Iterable[Offering], bit: int) -> None:
         for offering in offerings:
@@ -151,42 +163,63 @@ class Stock:
             ladder = self._capacity[name] = _Ladder([unit.capacity.get(name, 0) for unit in self.units])
         return ladder
 
+    def capacity_types(self, requirements: Requirements, units: int) -> tuple[str, ...]:
+        """The capacity types in which some of the units can be bought on the market."""
+        asked = self._asked(requirements)
+        found = self._kinds_of_capacity.get(asked)
+        if found is None:
+            by_type: dict[str, int] = {}
+            for shape, having in self._open.items():
+                if requirements.compatible(shape, self._well_known):
+                    name = shape.at(CAPACITY_TYPE).any() or ""
+                    by_type[name] = by_type.get(name, 0) | having
+            found = self._kinds_of_capacity[asked] = tuple(sorted(by_type.items()))
+        return tuple(name for name, having in found if having & units)
+
     def prices(self, requirements: Requirements, *, reserved: bool = False) -> "Prices":
         """What the units cost under the requirements: on the market, or out of reservations."""
         key = (reserved, *self._asked(requirements))
         found = self._prices.get(key)
         if found is None:
             shapes = self._reserved if reserved else self._open
-            allowed = {shape for shape in shapes if requirements.compatible(shape, self._well_known)}
+            allowed = 0
+            for number, shape in enumerate(self._shapes):
+                if shape in shapes and requirements.compatible(shape, self._well_known):
+                    allowed |= 1 << number
             best: list[Priced] = []
             for number, ways in enumerate(self._ways):
-                chosen = next((way for way in ways if way.requirements in allowed), None)
-                if chosen is not None:
-                    best.append(Priced(chosen.order, number, chosen))
+                for order, shape_number, way in ways:
+                    if allowed >> shape_number & 1:
+                        best.append(Priced(order, number, self.units[number].offerings[way]))
+                        break
             best.sort(key=lambda each: (each.order, self.units[each.unit].name))
-            found = self._prices[key] = Prices(tuple(best), len(self.units))
+            found = self._prices[key] = Prices(tuple(best))
         return found
 
 
 class Prices:
     """Units that can be bought, each at its best offering, cheapest first."""
 
-    def __init__(self, best: tuple[Priced, ...], units: int) -> None:
+    def __init__(self, best: tuple[Priced, ...]) -> None:
         self.best = best
         self._costs = [each.order[1] for each in best]
         self._units = [0]
         for each in best:
             self._units.append(self._units[-1] | 1 << each.unit)
-        self._of_unit: dict[int, float] = {each.unit: each.order[1] for each in best}
-        self.count = units
+        self.options: dict[int, tuple[Option, ...]] = {}
+        """Sets of units to the options they come to, as far as somebody asked."""
+        self._option: dict[int, Option] = {}
 
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""
         return self._units[bisect_right(self._costs, cost)]
 
-    def of(self, unit: int) -> float:
-        """What a unit costs; infinite when it cannot be bought."""
-        return self._of_unit.get(unit, math.inf)
+    def option(self, priced: Priced, name: str) -> Option:
+        """A unit as an option of a claim."""
+        found = self._option.get(priced.unit)
+        if found is None:
+            found = self._option[priced.unit] = Option(name=name, offering=priced.offering)
+        return found
 
 
 class _Ladder:

@@ -14,7 +14,6 @@ from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import OFFERINGS, PRICE, REQUIREMENTS, RESOURCES, TAINTS, Claim, Fitting, Refused
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.plan import Plan
 from joiner.scheduling.run import Run
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import ANTI_AFFINITY, SPREAD, Group
@@ -79,7 +78,7 @@ class PricedRun(Run):
 
     planner = "worth"
 
-    def plan(self) -> Plan:
+    def place(self) -> None:
         """Place what can be placed: on nodes that are there, then claim by claim, the rest as usual."""
         waiting = [position for position in self.queue() if self.of_pod[position].number not in self.ignored]
         rest = [position for position in waiting if not self._stays(position)]
@@ -94,7 +93,7 @@ class PricedRun(Run):
         leftover = [*self._buy(), *self._unplaced]
         leftover += [position for share in self._unplaced_shares for position in share.positions]
         order = {position: rank for rank, position in enumerate(rest)}
-        return self.settle(sorted(leftover, key=order.__getitem__))
+        self.settle(sorted(leftover, key=order.__getitem__))
 
     def _stays(self, position: int) -> bool:
         """Whether the pod goes to a node that is there."""
@@ -397,6 +396,7 @@ class _KindTable:
         self._rooms = rooms
         self._kinds: dict[tuple[int, Requirements], Kinds] = {}
         self._welcome: dict[tuple[int, int], npt.NDArray[np.bool_] | None] = {}
+        self._cost_tables: dict[tuple[int, Requirements], Vector] = {}
 
     def of(self, template: Template, requirements: Requirements) -> Kinds:
         """The undominated kinds under some requirements, cheapest first."""
@@ -432,14 +432,23 @@ class _KindTable:
         joined = self._run.joined.of(size.requirements, other.requirements)
         if joined is None:
             return None
-        stock = size.template.stock
-        described = stock.described(joined)
-        prices = stock.prices(joined)
-        same = [
-            bool(described >> int(unit) & 1) and prices.of(int(unit)) <= cost * (1 + 1e-9)
-            for unit, cost in zip(kinds.units, kinds.costs, strict=True)
-        ]
-        return np.array(same, dtype=np.bool_) if any(same) else None
+        joint = self._costs(size.template, joined)[kinds.units]
+        same: npt.NDArray[np.bool_] = joint <= kinds.costs * (1 + 1e-9)
+        return same if same.any() else None
+
+    def _costs(self, template: Template, requirements: Requirements) -> Vector:
+        """What each unit costs under the requirements; infinite where it cannot be bought."""
+        key = (id(template), requirements)
+        found = self._cost_tables.get(key)
+        if found is None:
+            stock = template.stock
+            described = stock.described(requirements)
+            found = np.full(len(stock.units), np.inf, dtype=np.float64)
+            for each in stock.prices(requirements).best:
+                if described >> each.unit & 1:
+                    found[each.unit] = each.offering.cost
+            self._cost_tables[key] = found
+        return found
 
 
 def _how_many(room: npt.NDArray[np.float64], amounts: Vector) -> Vector:
@@ -447,7 +456,8 @@ def _how_many(room: npt.NDArray[np.float64], amounts: Vector) -> Vector:
     wanted = amounts > 0
     if not wanted.any():
         return np.full(len(room), _PLENTY)
-    return np.floor((room[:, wanted] / amounts[wanted]).min(axis=1))
+    often: Vector = np.floor((room[:, wanted] / amounts[wanted]).min(axis=1))
+    return often
 
 
 def _host_limit(step: Step) -> tuple[Group | None, float]:

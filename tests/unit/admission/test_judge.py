@@ -106,7 +106,32 @@ def test_values_of_an_operator_without_values_are_only_odd() -> None:
     assert [problem.severity for problem in judge(raw, KINDS, VOCABULARY)] == ["warning", "warning"]
 
 
-def test_an_overlay_may_choose_by_the_label_of_a_class_with_a_warning() -> None:
-    raw = overlay(requirements=[requirement("karpenter.kwok.sh/kwoknodeclass")])
+CLASS_LABEL = "karpenter.kwok.sh/kwoknodeclass"
 
+
+def test_an_overlay_may_choose_by_the_label_of_a_class() -> None:
+    raw = overlay(requirements=[requirement(CLASS_LABEL)])
+
+    assert judge(raw, KINDS, VOCABULARY.with_node_classes(CLASS_LABEL)) == ()
     assert [problem.severity for problem in judge(raw, KINDS, VOCABULARY)] == ["warning"]
+
+
+def test_a_pool_may_not_choose_the_label_of_its_class() -> None:
+    (problem,) = judge(pool(requirement(CLASS_LABEL)), KINDS, VOCABULARY.with_node_classes(CLASS_LABEL))
+
+    assert problem.message == f"{CLASS_LABEL} is set by Joiner on every node of the pool and cannot be chosen"
+
+
+@pytest.mark.parametrize(
+    ("group", "allowed", "nearest"),
+    [
+        ("karpenter.sh/v1", ("InstanceType", "NodeClaim", "NodeOverlay", "NodePool"), "NodePool"),
+        ("karpenter.kwok.sh/v1alpha1", ("KWOKNodeClass",), None),
+    ],
+)
+def test_an_unknown_kind_is_answered_with_the_kinds_of_its_group(
+    group: str, allowed: tuple[str, ...], nearest: str | None
+) -> None:
+    (problem,) = judge({"apiVersion": group, "kind": "NodePools", "metadata": {"name": "a"}}, KINDS, VOCABULARY)
+
+    assert (problem.allowed, problem.nearest) == (allowed, nearest)

@@ -1,9 +1,10 @@
 """The pipeline: what is shared, what is eligible, and who changed what."""
 
+from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, requirement, settings
+
 from joiner.catalog.build import Adjustments, Pipeline, build
 from joiner.catalog.explain import changes
 from joiner.model import labels
-from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, requirement, settings
 
 TYPES = (
     instance_type("small", [offering("spot", "a", 0.4), offering("on-demand", "a", 1.0)]),

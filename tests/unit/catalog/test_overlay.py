@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from tests.builders import MEMORY_LABEL, VOCABULARY, instance_type, node_pool, offering, overlay, requirement
 
 from joiner.catalog.build import Adjustments, Catalog, build
 from joiner.catalog.overlay import adjusted
 from joiner.model import labels, resources
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
-from tests.builders import MEMORY_LABEL, VOCABULARY, instance_type, node_pool, offering, overlay, requirement
 
 SPOT = {labels.CAPACITY_TYPE: "spot"}
 TYPES = (

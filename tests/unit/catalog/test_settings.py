@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.builders import VOCABULARY, instance_type, offering, settings
 
 from joiner.catalog.market import InstanceType, Overhead
 from joiner.catalog.settings import EntryOutcome, settle
@@ -10,7 +11,6 @@ from joiner.model import resources
 from joiner.model.kubelet import Threshold
 from joiner.model.labels import CAPACITY_TYPE, PRICE, ZONE
 from joiner.requirements import Requirements
-from tests.builders import VOCABULARY, instance_type, offering, settings
 
 
 def settled(raw: InstanceType, **spec: Any) -> InstanceType:
@@ -128,6 +128,7 @@ def test_of_two_entries_for_one_offering_the_one_with_more_labels_wins() -> None
 
     assert prices(settled(raw, offerings=entries)) == {"on-demand/a": 0.9, "on-demand/b": 0.8}
     assert outcome(raw, offerings=entries)[0].overlaps == (1,)
+    assert outcome(raw, offerings=entries)[0].problem == ""
 
 
 def test_of_two_equal_entries_the_first_wins() -> None:
@@ -135,6 +136,17 @@ def test_of_two_equal_entries_the_first_wins() -> None:
 
     assert prices(settled(raw, offerings=[{PRICE: "0.1"}, {PRICE: "0.2"}])) == {"on-demand/a": 0.1}
     assert outcome(raw, offerings=[{PRICE: "0.1"}, {PRICE: "0.2"}])[1].overlaps == (0,)
+
+
+def test_an_entry_of_which_nothing_is_left_is_a_problem() -> None:
+    raw = instance_type(offerings=MARKET)
+    wide = {CAPACITY_TYPE: "on-demand"}
+    entries = [wide, wide | {ZONE: "a"}, wide | {ZONE: "b"}]
+
+    assert outcome(raw, offerings=[{}, {}])[1].problem == "spec.offerings[0] comes first wherever it applies"
+    assert [each.problem for each in outcome(raw, offerings=entries)] == [
+        "spec.offerings[1] and spec.offerings[2] come first wherever it applies", "", "",
+    ]  # fmt: skip
 
 
 def test_a_label_of_the_pool_narrows_an_offering_to_nodes_that_carry_it() -> None:

@@ -8,10 +8,12 @@ from operator import xor
 import pytest
 from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, settings
 
+from joiner.admission.problem import Problem
 from joiner.catalog.build import Adjustments
 from joiner.catalog.market import InstanceType
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.errors import NodeClassNotReady, Transient
+from joiner.cloud.provider import Details
 from joiner.cloud.repair import RepairPolicy
 from joiner.cloud.unavailable import Unavailable
 from joiner.model.labels import Vocabulary
@@ -71,6 +73,12 @@ class TinyCloud:
 
     def prices(self, pool: NodePool) -> str:
         return "today"
+
+    def details(self, pool: NodePool) -> Details:
+        return Details()
+
+    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+        return ()
 
     async def drift_reason(self, claim: NodeClaim) -> str:
         return ""

@@ -13,7 +13,7 @@ from joiner.catalog.market import RESERVED_DIVISOR, UNLIMITED, InstanceType
 from joiner.cloud.sources import ec2, facts
 from joiner.cloud.sources.catalogue import CatalogueError
 from joiner.cloud.sources.ec2 import Machine
-from joiner.cloud.sources.reservation import Reservation, ReservationLabels, misplaced
+from joiner.cloud.sources.reservation import Reservation, ReservationLabels, misplaced, standings
 from joiner.model import labels, resources
 from joiner.model.codec import decode
 from joiner.model.kubelet import Kubelet
@@ -202,6 +202,8 @@ def test_a_type_without_a_price_is_there_and_cannot_be_bought() -> None:
     assert all(o.price is None for t in unpriced for o in t.offerings)
     assert [part.gives for part in catalogue.dates] == ["types and zones", "prices"]
     assert catalogue.price_date == "2025-05-28"
+    assert catalogue.prices == f"EC2 {REGION}, prices of 2025-05-28"
+    assert any("moto" in source for source in catalogue.sources)
 
 
 def test_chosen_zones_limit_offerings_and_types() -> None:
@@ -278,6 +280,21 @@ def test_a_reservation_out_of_place_is_named_with_its_reason() -> None:
     assert reasons["cr-a"] == "instance type m5.tiny is not in the catalogue"
     assert reasons["cr-b"].startswith("m5.large is not offered in zone us-east-1e; it is offered in us-east-1a, ")
     assert [o for o in reserved(*strange[:2])["m5.large"].offerings if o.reserved] == []
+
+
+def test_how_a_reservation_stands_is_told_with_the_reason() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    known = [
+        reservation(id="cr-a"), reservation(id="cr-b", count=0), reservation(id="cr-d", zone="us-east-1e"),
+        reservation(id="cr-c", end_time=noon),
+    ]  # fmt: skip
+
+    found = standings(types().values(), known, noon)
+
+    assert [(each.reservation.id, each.problem[:14], each.misplaced) for each in found] == [
+        ("cr-a", "", False), ("cr-b", "nothing is lef", False), ("cr-c", "it has ended", False),
+        ("cr-d", "m5.large is no", True),
+    ]  # fmt: skip
 
 
 def test_a_reservation_is_written_as_in_a_node_class() -> None:

@@ -88,6 +88,7 @@ def test_a_file_becomes_a_catalogue(tmp_path: Path) -> None:
     found = file.catalogue(path, kubelet=Kubelet(max_pods=10), reservations=[reservation])
 
     assert (found.name, found.unpriced, found.price_date) == (str(path), 0, "no date")
+    assert found.prices == f"{path} (no date)"
     assert found.types[0].capacity["pods"] == 10_000
     assert [o.capacity_type for o in found.types[0].offerings] == ["on-demand", "reserved"]
 

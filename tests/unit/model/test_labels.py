@@ -86,3 +86,23 @@ def test_a_provider_adds_words_without_changing_ours() -> None:
     assert not extended.is_restricted("example.com/size")
     assert extended.is_restricted("example.com/other")
     assert not VOCABULARY.is_restricted("example.com/other")
+
+
+def test_two_vocabularies_are_joined_without_losing_a_word() -> None:
+    one = Vocabulary().extended(well_known=["a.example/x"])
+    other = Vocabulary(
+        aliases={"old": "new"},
+        value_aliases={labels.ZONE: {"zone-one": "1"}},
+        closed_values={"b.example/size": ("s", "l")},
+        offering_keys=frozenset({"b.example/reservation"}),
+        reservation_id="b.example/reservation",
+    ).with_node_classes("b.example/class")
+
+    for joined in (one.joined(other), other.joined(one)):
+        assert joined.well_known == one.well_known | other.well_known
+        assert joined.given == {labels.NODEPOOL, "b.example/class"}
+        assert joined.offering_keys == one.offering_keys | other.offering_keys
+        assert joined.reservation_id == "b.example/reservation"
+        assert (joined.normal_key("old"), joined.normal_key("beta.kubernetes.io/os")) == ("new", labels.OS)
+        assert joined.normal_value(labels.ZONE, "zone-one") == "1"
+        assert joined.closed_values.keys() == {"b.example/size", labels.CAPACITY_TYPE}

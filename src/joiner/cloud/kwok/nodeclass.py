@@ -1,6 +1,7 @@
 """KWOKNodeClass: what the machines of the pretend cloud are like."""
 
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Annotated, ClassVar, Final, Literal
 
 from joiner.model import codec
@@ -8,11 +9,12 @@ from joiner.model.conditions import Condition
 from joiner.model.custom import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.kubelet import Kubelet
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 from joiner.model.rules import CONDITIONS, LABEL_VALUE, SPAN, Field
 
 GROUP: Final = "karpenter.kwok.sh"
 DEFAULT_TYPES: Final = "kwok"
+EC2_PREFIX: Final = "ec2/"
 
 
 class CapacityReservation(Value):
@@ -46,6 +48,17 @@ class KWOKNodeClassSpec(Value):
         Field(max_items=1000, list_type="map", list_keys=("id",)),
     ] = ()
 
+    @property
+    def ec2_region(self) -> str | None:
+        """The region, if the machines are EC2's."""
+        named = self.instance_types
+        return named.removeprefix(EC2_PREFIX) if named.startswith(EC2_PREFIX) else None
+
+    @property
+    def file(self) -> str | None:
+        """The path of a catalogue file, if the machines are in one."""
+        return None if self.instance_types == DEFAULT_TYPES or self.ec2_region is not None else self.instance_types
+
 
 _READY: Final = Condition(
     type="Ready", status="True", reason="Ready", last_transition_time=datetime(2024, 1, 1, tzinfo=UTC), message=""
@@ -73,3 +86,10 @@ class KWOKNodeClass(CustomObject):
     status: Annotated[
         KWOKNodeClassStatus, "Whether the class can be used.", Field(default={"conditions": [codec.encode(_READY)]})
     ] = KWOKNodeClassStatus()
+
+    def written_in(self, folder: PurePath) -> "KWOKNodeClass":
+        """The class as a manifest in that folder means it: a relative path of a catalogue is seen from there."""
+        file = self.spec.file
+        if file is None or PurePath(file).is_absolute():
+            return self
+        return replace(self, spec=replace(self.spec, instance_types=str(folder / file)))

@@ -7,31 +7,34 @@ everything Joiner does can be tried without a cloud.
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from joiner.admission.problem import Problem, nearest
 from joiner.catalog.market import InstanceType
 from joiner.clock import Clock
 from joiner.cloud.errors import NodeClassNotReady
-from joiner.cloud.kwok.nodeclass import KWOKNodeClass
-from joiner.cloud.provider import NodeClasses
+from joiner.cloud.kwok.nodeclass import DEFAULT_TYPES, EC2_PREFIX, KWOKNodeClass, KWOKNodeClassSpec
+from joiner.cloud.provider import Details, NodeClasses
 from joiner.cloud.repair import REBOOT, RepairPolicy
 from joiner.cloud.sources import ec2, file, generated
-from joiner.cloud.sources.catalogue import Catalogue, CatalogueError
-from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation
+from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, Origin
+from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, standings
 from joiner.cloud.unavailable import Unavailable
 from joiner.model.duration import Duration
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 
 NAME: Final = "kwok"
-GENERATED: Final = "kwok"
-_EC2_PREFIX: Final = "ec2/"
+_TYPES_PATH: Final = "spec.instanceTypes"
 
-_VOCABULARY: Final = Vocabulary(
-    offering_keys=Vocabulary().offering_keys | {DEFAULT_LABELS.id}, reservation_id=DEFAULT_LABELS.id
-).extended(
-    well_known=generated.LABELS | ec2.LABELS | set(DEFAULT_LABELS.names()),
-    restricted_domains=("karpenter.kwok.sh", "karpenter.k8s.aws"),
+_VOCABULARY: Final = (
+    Vocabulary(offering_keys=Vocabulary().offering_keys | {DEFAULT_LABELS.id}, reservation_id=DEFAULT_LABELS.id)
+    .extended(
+        well_known=generated.LABELS | ec2.LABELS | set(DEFAULT_LABELS.names()),
+        restricted_domains=("karpenter.kwok.sh", "karpenter.k8s.aws"),
+    )
+    .with_node_classes(NodeClassReference(group=KWOKNodeClass.group, kind=KWOKNodeClass.kind).label_key)
 )
 
 _REPAIR: Final = (
@@ -122,10 +125,30 @@ class KwokProvider:
         return self.unavailable.apply(self.catalogue(pool).types)
 
     def prices(self, pool: NodePool) -> str:
-        """Where the prices come from, and how old they are."""
-        found = self.catalogue(pool)
-        place = f"{found.name} {found.region}".strip()
-        return f"{place}: {'; '.join(str(date) for date in found.dates)}"
+        """Whose prices these are, and of which day."""
+        return _origin(self._ready(pool)).prices
+
+    def details(self, pool: NodePool) -> Details:
+        """Where the catalogue comes from, and how every reservation of the NodeClass stands."""
+        node_class = self._ready(pool)
+        sources = _origin(node_class).sources
+        if not node_class.spec.capacity_reservations:
+            return Details(sources=sources)
+        known = standings(self.catalogue(pool).types, _reservations(node_class), self._clock.now())
+        return Details(sources=sources, reservations=known)
+
+    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+        """Whether `spec.instanceTypes` names something that is there."""
+        spec = node_class.spec if isinstance(node_class, KWOKNodeClass) else KWOKNodeClassSpec()
+        if spec.ec2_region is not None and spec.ec2_region not in ec2.regions():
+            allowed = (DEFAULT_TYPES, *(EC2_PREFIX + region for region in ec2.regions()), "the path of a file")
+            message = f"region {spec.ec2_region!r} is not in the bundled EC2 catalogue"
+            likely = nearest(spec.instance_types, allowed)
+            return (Problem(path=_TYPES_PATH, message=message, allowed=allowed, nearest=likely),)
+        if spec.file is not None and not Path(spec.file).is_file():
+            message = f"there is no file {spec.file}; a relative path is seen from the folder of the manifest"
+            return (Problem(path=_TYPES_PATH, message=message, severity="warning"),)
+        return ()
 
     async def drift_reason(self, claim: NodeClaim) -> str:
         """A pretend machine is always what it was asked to be."""
@@ -138,15 +161,14 @@ class KwokProvider:
         reservations = [each for each in _reservations(node_class) if not each.ended(now)]
         spec = node_class.spec
         try:
-            if spec.instance_types == GENERATED:
-                return generated.catalogue(kubelet=spec.kubelet, reservations=reservations)
-            if spec.instance_types.startswith(_EC2_PREFIX):
-                region = spec.instance_types.removeprefix(_EC2_PREFIX)
+            if spec.ec2_region is not None:
                 machine = ec2.Machine(kubelet=spec.kubelet)
-                return ec2.catalogue(region, machine=machine, reservations=reservations)
-            return file.catalogue(Path(spec.instance_types), kubelet=spec.kubelet, reservations=reservations)
+                return ec2.catalogue(spec.ec2_region, machine=machine, reservations=reservations)
+            if spec.file is not None:
+                return file.catalogue(Path(spec.file), kubelet=spec.kubelet, reservations=reservations)
+            return generated.catalogue(kubelet=spec.kubelet, reservations=reservations)
         except CatalogueError as error:
-            raise NodeClassNotReady(node_class.name, str(error)) from error
+            raise NodeClassNotReady(node_class.name, f"{_TYPES_PATH}: {error}") from error
 
     def _ready(self, pool: NodePool) -> KWOKNodeClass:
         reference = pool.spec.template.spec.node_class_ref
@@ -163,6 +185,13 @@ class KwokProvider:
             if condition.type == "Ready" and condition.status == "False":
                 raise NodeClassNotReady(reference.name, condition.message or condition.reason)
         return node_class
+
+
+def _origin(node_class: KWOKNodeClass) -> Origin:
+    spec = node_class.spec
+    if spec.ec2_region is not None:
+        return ec2.origin(spec.ec2_region)
+    return generated.origin() if spec.file is None else file.origin(Path(spec.file))
 
 
 def _reservations(node_class: KWOKNodeClass) -> list[Reservation]:

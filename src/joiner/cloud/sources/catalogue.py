@@ -24,24 +24,40 @@ class DataDate(Value):
     date: str
 
     def __str__(self) -> str:
-        return f"{self.gives} of {self.date} ({self.source})"
+        return f"{self.gives}: {self.source}, {self.date}"
 
 
-class Catalogue(Value):
-    """The types one source offers in one place."""
+class Origin(Value):
+    """Where a catalogue comes from, and how old it is."""
 
     name: str
     region: str
     """Empty where a source knows no regions."""
     dates: tuple[DataDate, ...]
-    types: tuple[InstanceType, ...]
-    unpriced: int
-    """How many types have no price at all. They are there, and nothing can be bought of them."""
 
     @property
     def price_date(self) -> str:
         """The day the prices were true, to be shown beside each of them."""
         return next((part.date for part in self.dates if "price" in part.gives), NO_DATE)
+
+    @property
+    def prices(self) -> str:
+        """Whose prices these are and of which day, short enough to stand beside them."""
+        place = f"{self.name} {self.region}".strip()
+        return f"{place} ({NO_DATE})" if self.price_date == NO_DATE else f"{place}, prices of {self.price_date}"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where each part of the data comes from, in full."""
+        return tuple(str(part) for part in self.dates)
+
+
+class Catalogue(Origin):
+    """The types one source offers in one place."""
+
+    types: tuple[InstanceType, ...]
+    unpriced: int
+    """How many types have no price at all. They are there, and nothing can be bought of them."""
 
 
 def unpriced(types: Iterable[InstanceType]) -> int:

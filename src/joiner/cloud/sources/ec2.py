@@ -12,7 +12,7 @@ from typing import Final
 
 from joiner.catalog.market import InstanceType, Offering, Overhead
 from joiner.cloud.sources import facts as source
-from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, DataDate, unpriced
+from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, DataDate, Origin, unpriced
 from joiner.cloud.sources.facts import Facts, Region, Sold, TypeFacts
 from joiner.cloud.sources.nodes import kept_back
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, ReservationLabels, absent, reserve
@@ -23,7 +23,7 @@ from joiner.model.quantity import MILLI
 from joiner.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
 
-NAME: Final = "ec2"
+NAME: Final = "EC2"
 DEFAULT_REGION: Final = "us-east-1"
 
 PREFIX: Final = "karpenter.k8s.aws/"
@@ -79,10 +79,20 @@ def catalogue(
     keys: ReservationLabels = DEFAULT_LABELS,
 ) -> Catalogue:
     """The bundled catalogue of one region, with the dates of its data and the number of types without a price."""
-    facts = source.load()
-    types = instance_types(facts, region, machine=machine, zones=zones, reservations=reservations, keys=keys)
-    dates = tuple(DataDate(source=f"{s.name} {s.version}", gives=s.gives, date=s.date) for s in facts.sources)
-    return Catalogue(name=NAME, region=region, dates=dates, types=types, unpriced=unpriced(types))
+    types = instance_types(source.load(), region, machine=machine, zones=zones, reservations=reservations, keys=keys)
+    known = origin(region)
+    return Catalogue(name=NAME, region=region, dates=known.dates, types=types, unpriced=unpriced(types))
+
+
+def origin(region: str = DEFAULT_REGION) -> Origin:
+    """The catalogue of a region without its types."""
+    dates = (DataDate(source=f"{s.name} {s.version}", gives=s.gives, date=s.date) for s in source.load().sources)
+    return Origin(name=NAME, region=region, dates=tuple(dates))
+
+
+def regions() -> tuple[str, ...]:
+    """The regions of the bundled catalogue."""
+    return tuple(sorted(source.load().regions))
 
 
 def instance_types(

@@ -13,7 +13,7 @@ from typing import Final
 
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Overhead
 from joiner.cloud.sources import located
-from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, CatalogueError, DataDate, unpriced
+from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, CatalogueError, DataDate, Origin, unpriced
 from joiner.cloud.sources.generated import USUAL_OVERHEAD, kwok_labels
 from joiner.cloud.sources.located import Located
 from joiner.cloud.sources.nodes import DEFAULT_KUBELET, under
@@ -59,8 +59,13 @@ def catalogue(
 ) -> Catalogue:
     """The types of a file, on nodes with this kubelet, with the offerings of the given reservations."""
     types = reserve(under(kubelet, load(path)), reservations, keys)
+    return Catalogue(name=str(path), region="", dates=origin(path).dates, types=types, unpriced=unpriced(types))
+
+
+def origin(path: Path) -> Origin:
+    """The catalogue without its types; a file does not say how old its prices are."""
     date = DataDate(source=str(path), gives="types and prices", date=NO_DATE)
-    return Catalogue(name=str(path), region="", dates=(date,), types=types, unpriced=unpriced(types))
+    return Origin(name=str(path), region="", dates=(date,))
 
 
 def load(path: Path) -> tuple[InstanceType, ...]:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Final
 
 from joiner.catalog.market import InstanceType, Offering, Overhead
-from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, DataDate, unpriced
+from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, DataDate, Origin, unpriced
 from joiner.cloud.sources.nodes import DEFAULT_KUBELET, under
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, ReservationLabels, reserve
 from joiner.model import labels, resources
@@ -15,7 +15,7 @@ from joiner.model.kubelet import Kubelet
 from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.requirements import Requirement, Requirements
 
-NAME: Final = "generated"
+NAME: Final = "generated types"
 
 SIZE: Final = "karpenter.kwok.sh/instance-size"
 FAMILY: Final = "karpenter.kwok.sh/instance-family"
@@ -46,8 +46,13 @@ def catalogue(
 ) -> Catalogue:
     """The generated set; its prices are a formula's, so they have no date."""
     types = instance_types(kubelet=kubelet, reservations=reservations, keys=keys)
+    return Catalogue(name=NAME, region="", dates=origin().dates, types=types, unpriced=unpriced(types))
+
+
+def origin() -> Origin:
+    """The catalogue without its types."""
     date = DataDate(source="made by formula", gives="types and prices", date=NO_DATE)
-    return Catalogue(name=NAME, region="", dates=(date,), types=types, unpriced=unpriced(types))
+    return Origin(name=NAME, region="", dates=(date,))
 
 
 def instance_types(

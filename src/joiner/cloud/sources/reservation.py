@@ -72,6 +72,32 @@ def reserve(
     return tuple(_reserved(t, by_type.get(t.name, ()), keys, silent) for t in types)
 
 
+class Standing(Value):
+    """A reservation, and what keeps anybody from buying out of it."""
+
+    reservation: Reservation
+    problem: str = ""
+    """Empty when it can be bought from."""
+    misplaced: bool = False
+    """Whether it fits nothing that is offered, which is a mistake somebody should hear of."""
+
+
+def standings(
+    types: Iterable[InstanceType], reservations: Iterable[Reservation], now: datetime
+) -> tuple[Standing, ...]:
+    """How each reservation stands, in order of id."""
+    wrong = misplaced(types, reservations := sorted(reservations, key=lambda each: each.id))
+    return tuple(_standing(each, wrong.get(each.id, ""), now) for each in reservations)
+
+
+def _standing(reservation: Reservation, misplacement: str, now: datetime) -> Standing:
+    if reservation.ended(now):
+        return Standing(reservation=reservation, problem="it has ended")
+    if misplacement:
+        return Standing(reservation=reservation, problem=misplacement, misplaced=True)
+    return Standing(reservation=reservation, problem="" if reservation.count > 0 else "nothing is left of it")
+
+
 def misplaced(types: Iterable[InstanceType], reservations: Iterable[Reservation]) -> Mapping[str, str]:
     """Reservation id to the reason why it adds no offering; without those that do."""
     zones = {t.name: sorted({offering.zone for offering in t.offerings}) for t in types}

@@ -1,0 +1,117 @@
+"""Why a pool can buy what it can: how its demands narrow the market, and what they keep out."""
+
+from collections.abc import Iterable, Iterator
+
+from joiner.catalog import overlay as overlaying
+from joiner.catalog.build import Catalog
+from joiner.catalog.market import InstanceType, Offering
+from joiner.model.meta import Value
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.requirements import EVERYTHING, Requirement, Requirements
+
+
+class Stage(Value):
+    """How many types were left after one demand."""
+
+    demand: str
+    types: int
+
+
+def funnel(catalog: Catalog) -> tuple[Stage, ...]:
+    """Why the other types cannot be bought by the pool: the types that are left after each demand, one after the other."""
+    index = catalog.index
+    stages = [Stage(demand="known to the provider", types=len(catalog.types))]
+    left = index.buyable(EVERYTHING)
+    stages.append(Stage(demand="something available at a known price", types=left.bit_count()))
+    for requirement in catalog.requirements.values():
+        before, left = left, left & index.select(Requirements([requirement]))
+        if left != before:
+            stages.append(Stage(demand=str(requirement), types=left.bit_count()))
+    if left != catalog.eligible:
+        stages.append(Stage(demand="all of these in one offering", types=catalog.eligible.bit_count()))
+    return tuple(stages)
+
+
+def exclusions(catalog: Catalog, instance_type: InstanceType) -> tuple[str, ...]:
+    """Everything that keeps the pool from buying one type; nothing when it can."""
+    if any(catalog.offerings(instance_type)):
+        return ()
+    found = list(_demands(catalog, instance_type))
+    if not any(offering.launchable for offering in instance_type.offerings):
+        found.append(_nothing_for_sale(instance_type))
+    return tuple(found or ["no offering of it meets all demands of the pool at once"])
+
+
+def refusals(catalog: Catalog, instance_type: InstanceType, offering: Offering) -> tuple[str, ...]:
+    """The demands of the pool that one offering does not meet, and what the offering demands of the pool."""
+    known = (instance_type.requirements, offering.requirements)
+    wanted = [
+        f"the pool wants {demand}"
+        for key, demand in catalog.requirements.items()
+        if any(key in each and not each[key].agrees(demand) for each in known)
+    ]
+    missing = catalog.requirements.undefined(offering.requirements, catalog.market.vocabulary.well_known)
+    return (*wanted, *(f"it is only for nodes with {offering.requirements[key]}" for key in missing))
+
+
+def _demands(catalog: Catalog, instance_type: InstanceType) -> Iterator[str]:
+    """The demands of the pool that no offering of the type meets."""
+    for key, wanted in catalog.requirements.items():
+        own = instance_type.requirements.get(key)
+        if own is not None and not own.agrees(wanted):
+            yield f"the pool wants {wanted}, and this type has {_valued(own)}"
+            continue
+        offered = [o.requirements[key] for o in instance_type.offerings if o.launchable and key in o.requirements]
+        if offered and not any(each.agrees(wanted) for each in offered):
+            values = sorted({_valued(each) for each in offered})
+            yield f"the pool wants {wanted}, and what can be bought of this type has {', '.join(values)}"
+
+
+def _valued(requirement: Requirement) -> str:
+    if requirement.complement:
+        return str(requirement)
+    return ", ".join(sorted(requirement.values)) or f"no {requirement.key}"
+
+
+def _nothing_for_sale(instance_type: InstanceType) -> str:
+    if not instance_type.offerings:
+        return "it is not offered at all"
+    if any(offering.available for offering in instance_type.offerings):
+        return "its price is not known"
+    return "nothing of it is available"
+
+
+class Idle(Value):
+    """An overlay that means nothing a pool can buy."""
+
+    overlay: str
+    excluded_by: str
+    """The part of its selector that nothing meets; empty when only all parts together meet nothing."""
+    key: str
+    """The label of that part."""
+
+
+def idle(catalog: Catalog, overlays: Iterable[NodeOverlay]) -> tuple[Idle, ...]:
+    """The overlays that mean no offering which the pool can buy."""
+    market = catalog.market
+    known: list[tuple[InstanceType, Offering]] = []
+    used = 0
+    for number, settled in enumerate(market.settled.types):
+        if not catalog.eligible >> number & 1:
+            continue
+        masks = market.overlays.matching(settled)
+        for offering, mask in zip(market.types[number].offerings, masks, strict=True):
+            if market.index.allows(offering, catalog.requirements):
+                used |= mask
+                known.append((settled, offering))
+    names = market.overlays.names(used)
+    return tuple(_idle(catalog, each, known) for each in overlays if each.name not in names) if known else ()
+
+
+def _idle(catalog: Catalog, overlay: NodeOverlay, known: list[tuple[InstanceType, Offering]]) -> Idle:
+    for part in overlaying.selector(overlay, catalog.market.vocabulary):
+        key, of_pool = part.key, catalog.requirements.get(part.key)
+        described = {(of_type.requirements.get(key), way.requirements.get(key)) for of_type, way in known}
+        if not any(overlaying.matches(part, of_pool, *each) for each in described):
+            return Idle(overlay=overlay.name, excluded_by=str(part), key=key)
+    return Idle(overlay=overlay.name, excluded_by="", key="")
