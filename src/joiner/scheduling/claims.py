@@ -12,7 +12,7 @@ from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.stock import Amounts
 from joiner.scheduling.template import Template
-from joiner.scheduling.topology import ANTI_AFFINITY, Group
+from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
 TAINTS: Final = "taints"
 REQUIREMENTS: Final = "requirements"
@@ -69,7 +69,10 @@ class Claim:
         self.cost_max: float | None = None
         """What it may cost at most, if somebody set a price when it was opened."""
         self.waiting: dict[Group, int] = {}
-        """Pods that groups will count once the claim's domain is known."""
+        """Pods that others want to be near to, and that will count once the claim's domain is known.
+
+        Spread does not wait: whoever is counted without being bound by a constraint may as well come last.
+        """
 
 
 class Joined:
@@ -175,7 +178,7 @@ class Openings:
         if group.key == HOSTNAME:
             return requirements if group.narrowed(_ANY_HOST, claim.at_host, chosen) is not None else None
         node = requirements.at(group.key)
-        answer = group.narrowed(step.strict.at(group.key), node, chosen, claim.waiting.get(group, 0))
+        answer = group.narrowed(step.strict.at(group.key), node, chosen)
         if answer is None:
             return None
         if answer == node:
@@ -267,7 +270,7 @@ def record(claim: Claim, each: PodClass, step: Step) -> None:
             _everywhere(group, domain)
         elif not domain.complement and len(domain.values) == 1:
             group.record(min(domain.values))
-        else:
+        elif group.kind == AFFINITY:
             claim.waiting[group] = claim.waiting.get(group, 0) + 1
     for group in step.marks:
         if group.key == HOSTNAME:

@@ -47,6 +47,7 @@ class Costs:
         self._known: dict[tuple[int, str], float] = {}
 
     def __call__(self, claim: int, name: str) -> float:
+        """The cost of one claim out of one reservation; infinite if it cannot be had there."""
         key = (claim, name)
         if key not in self._known:
             found = self._run.claims[claim]

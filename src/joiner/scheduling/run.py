@@ -4,7 +4,7 @@ Pods go largest first. Each is tried on nodes that are there, then on open claim
 where it finds no place it gives up one preference after the other. Nothing is decided by chance.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from datetime import UTC, datetime
 from typing import Final
 
@@ -101,6 +101,8 @@ class Run:
         self.claims: list[Claim] = []
         self._by_size: dict[int, int] = {}
         """Number of pods to the open claims that have so many."""
+        self._in_order: dict[int, deque[int]] = {}
+        """The same, in the order in which they are asked."""
         self._settled_at: dict[tuple[str, str], int] = {}
         """Label and value to the open claims that must have it."""
         self._watched = self.groups.keys()
@@ -197,7 +199,7 @@ class Run:
         for step in each.steps:
             if not step.impossible and (
                 self.on_node(each, position, step)
-                or self._on_claim(each, position, step)
+                or self.on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
             ):
                 self.moved()
@@ -227,22 +229,25 @@ class Run:
                 step.closed_nodes |= 1 << node.number
         return False
 
-    def _on_claim(self, each: PodClass, position: int, step: Step) -> bool:
+    def on_claim(self, each: PodClass, position: int, step: Step) -> bool:
+        """Place the pod on an open claim, the one with the fewest pods that takes it."""
         candidates = self.candidates(each, step)
         if not candidates:
             return False
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
-            while here:
-                bit = here & -here
-                here ^= bit
-                claim = self.claims[bit.bit_length() - 1]
+            if not here:
+                continue
+            for number in tuple(self._in_order[size]) if here.bit_count() > 1 else (here.bit_length() - 1,):
+                if not here >> number & 1:
+                    continue
+                claim = self.claims[number]
                 found = self.openings.fitting(claim, each, step, new=False)
                 if isinstance(found, Fitting):
                     self.commit(claim, each, position, step, found)
                     return True
                 if step.final and found.rule not in PASSING:
-                    step.closed_claims |= bit
+                    step.closed_claims |= 1 << number
         return False
 
     def candidates(self, each: PodClass, step: Step) -> int:
@@ -286,11 +291,7 @@ class Run:
     def commit(self, claim: Claim, each: PodClass, position: int, step: Step, found: Fitting) -> None:
         """A claim takes a pod, and is from now on what `found` says."""
         bit, size = 1 << claim.number, len(claim.members)
-        if size:
-            self._by_size[size] &= ~bit
-            if not self._by_size[size]:
-                del self._by_size[size]
-        self._by_size[size + 1] = self._by_size.get(size + 1, 0) | bit
+        self._grow(claim.number, bit, size)
         if claim.requirements is not found.requirements or not size:
             self._note_domains(bit, found.requirements)
         claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
@@ -305,6 +306,20 @@ class Run:
         if claim.waiting:
             settle_waiting(claim)
         record(claim, each, step)
+
+    def _grow(self, number: int, bit: int, size: int) -> None:
+        """A claim has one pod more. Among claims of one size, new ones are asked last and the latest to grow first."""
+        if size:
+            self._by_size[size] &= ~bit
+            self._in_order[size].remove(number)
+            if not self._by_size[size]:
+                del self._by_size[size], self._in_order[size]
+        self._by_size[size + 1] = self._by_size.get(size + 1, 0) | bit
+        order = self._in_order.setdefault(size + 1, deque())
+        if size:
+            order.appendleft(number)
+        else:
+            order.append(number)
 
     def _note_domains(self, bit: int, requirements: Requirements) -> None:
         """Remember where a claim must lie, for the labels that groups watch."""

@@ -1,13 +1,20 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
+from typing import Final
+
 from joiner.scheduling.effort import Effort, Unlimited
+from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Desk, Run, TooDear
-from joiner.scheduling.worth import PricedRun
+from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
-PLANNERS: tuple[type[Run], ...] = (PricedRun,)
+PLANNERS: Final[tuple[type[Run], ...]] = (PricedRun,)
 """The ways to plan beside first fit, which is the net under all of them."""
+MORE_PLANNERS: Final[tuple[type[Run], ...]] = (ConstrainedFirstRun, GuardedRun, TightGuardedRun)
+"""Ways that take longer or win more rarely: for problems that are small enough to try them all."""
+SMALL: Final = 400
+"""Up to so many pods a problem is small."""
 
 
 def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
@@ -17,7 +24,8 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     """
     granted = effort or Unlimited()
     desk = Desk(problem)
-    runs = [planner(problem, granted, desk) for planner in PLANNERS]
+    planners = PLANNERS if len(problem.pods) > SMALL else (*PLANNERS, *MORE_PLANNERS)
+    runs = [planner(problem, granted, desk) for planner in planners]
     for run in runs:
         run.place()
     complete = [run.price() for run in runs if not run.left_over()]

@@ -67,7 +67,7 @@ class Group:
         self.domains: dict[str, int] = {}
         self.hosts: list[int] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
-        self._answers: dict[tuple[Requirement, Requirement, bool, int], Requirement | None] = {}
+        self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
         self._forbidden: dict[tuple[Requirement, bool], tuple[str, ...]] = {}
 
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -114,26 +114,25 @@ class Group:
             found = self._forbidden[question] = tuple(
                 domain
                 for domain in sorted(self.domains)
-                if self._narrowed(pod, _only(self.key, domain), chosen, 0) is None
+                if self._narrowed(pod, _only(self.key, domain), chosen) is None
             )
         return found
 
-    def narrowed(self, pod: Requirement, node: Requirement, chosen: bool, waiting: int = 0) -> Requirement | None:
+    def narrowed(self, pod: Requirement, node: Requirement, chosen: bool) -> Requirement | None:
         """The domains that are left for a pod of the group on a node; nothing if none is.
 
-        `pod` is what the pod itself demands of the label, `node` what the node may be, `chosen` whether the pod counts, and
-        `waiting` how many pods are on the node already that will count once its domain is known.
+        `pod` is what the pod itself demands of the label, `node` what the node may be, `chosen` whether the pod counts.
         """
         if self.key == HOSTNAME:
-            return self._narrowed(pod, node, chosen, waiting)
-        question = (pod, node, chosen, waiting)
+            return self._narrowed(pod, node, chosen)
+        question = (pod, node, chosen)
         if question not in self._answers:
-            self._answers[question] = self._narrowed(pod, node, chosen, waiting)
+            self._answers[question] = self._narrowed(pod, node, chosen)
         return self._answers[question]
 
-    def _narrowed(self, pod: Requirement, node: Requirement, chosen: bool, waiting: int) -> Requirement | None:
+    def _narrowed(self, pod: Requirement, node: Requirement, chosen: bool) -> Requirement | None:
         if self.kind == SPREAD:
-            return self._spread(pod, node, waiting + 1 if chosen else waiting)
+            return self._spread(pod, node, 1 if chosen else 0)
         if self.kind == AFFINITY:
             return self._affinity(pod, node, chosen)
         return self._anti_affinity(pod, node)

@@ -22,6 +22,8 @@ Vector = npt.NDArray[np.float64]
 
 _PLENTY = 1e18
 _NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS})
+_SHARE_OF_WORTH = 0.9
+"""Pods may make a claim dearer by this share of what they are worth, and no more."""
 _TRIES = 8
 """How many classes of one size are tried on a claim before the next size has its turn."""
 
@@ -89,11 +91,15 @@ class PricedRun(Run):
         self._kinds = _KindTable(self, self._rooms)
         for size in sizes:
             size.worth = self._worth(size)
-        self._ordered = sorted(sizes, key=lambda size: (-size.worth, size.number))
+        self._ordered = sorted(sizes, key=self._precedence)
         leftover = [*self._buy(), *self._unplaced]
         leftover += [position for share in self._unplaced_shares for position in share.positions]
         order = {position: rank for rank, position in enumerate(rest)}
         self.settle(sorted(leftover, key=order.__getitem__))
+
+    def _precedence(self, size: Size) -> tuple[float, int]:
+        """Which sizes come first: what costs most is hardest to place well."""
+        return (-size.worth, size.number)
 
     def _stays(self, position: int) -> bool:
         """Whether the pod goes to a node that is there."""
@@ -191,7 +197,7 @@ class PricedRun(Run):
                 size.left -= 1
                 if found.reserved:
                     claim.cost_max = None
-                taken = self._fill(claim, size)
+                taken = self._fill(claim)
                 taken[size] = taken.get(size, 0) + 1
                 self._last = (size, cost, taken)
                 return True
@@ -244,15 +250,14 @@ class PricedRun(Run):
             value = value + count * other.worth
         return value
 
-    def _fill(self, claim: Claim, first: Size) -> dict[Size, int]:
+    def _fill(self, claim: Claim) -> dict[Size, int]:
         """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
-        kinds = self._kinds.of(first.template, first.requirements)
         room = self._largest(claim) - np.array(claim.amounts, dtype=np.float64)
         for size in self._ordered:
             if not size.left or size.template is not claim.template or (size.amounts > room).any():
                 continue
-            if self._kinds.welcome(first, size, kinds) is None:
+            if self.joined.of(claim.requirements, size.requirements) is None:
                 continue
             placed = self._fill_with(claim, size)
             if placed:
@@ -267,12 +272,37 @@ class PricedRun(Run):
             if not share.positions or not self.candidates(share.each, share.step) >> claim.number & 1:
                 continue
             count, refused = self._put(claim, share)
+            if refused is not None and refused.rule == PRICE and self._pays(claim, share, size):
+                more, refused = self._put(claim, share)
+                count += more
             placed += count
             tries += not count
             if tries >= _TRIES or (refused is not None and refused.rule in _NO_ROOM and share.step.final):
                 break  # there is no room for any pod of this size
         size.left -= placed
         return placed
+
+    def _pays(self, claim: Claim, share: Share, size: Size) -> bool:
+        """Whether pods are worth what they would make the claim dearer by; if so, it may cost that much from now on."""
+        before = claim.cost_max
+        claim.cost_max = None
+        found = self.openings.fitting(claim, share.each, share.step, new=False)
+        claim.cost_max = before
+        if before is None or not isinstance(found, Fitting) or found.reserved:
+            return False
+        best = claim.template.stock.prices(found.requirements).best
+        cost = next((each.offering.cost for each in best if found.units >> each.unit & 1), None)
+        if cost is None:
+            return False
+        room = self._rooms[id(claim.template)][
+            [n for n in range(len(claim.template.stock.units)) if found.units >> n & 1]
+        ]
+        left = room - np.array(claim.amounts, dtype=np.float64)
+        count = min(len(share.positions), size.host_most, float(_how_many(left, size.amounts).max()))
+        if cost - before > _SHARE_OF_WORTH * count * size.worth:
+            return False
+        claim.cost_max = cost
+        return True
 
     def _largest(self, claim: Claim) -> Vector:
         """For each resource the most that any node the claim may still be has for pods."""
@@ -312,6 +342,16 @@ class PricedRun(Run):
             middle = (low + high) // 2
             low, high = (middle, high) if takes(middle) else (low, middle)
         return low
+
+
+class ConstrainedFirstRun(PricedRun):
+    """The same, but pods with fewer kinds of node to choose from come first, so that others fill up around them."""
+
+    planner = "worth, constrained first"
+
+    def _precedence(self, size: Size) -> tuple[float, int]:
+        kinds = self._kinds.of(size.template, size.requirements)
+        return (float(len(kinds.units)) - size.worth / (1.0 + size.worth), size.number)
 
 
 class Spreading:

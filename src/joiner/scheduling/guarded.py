@@ -1,0 +1,53 @@
+"""First fit with an eye on the price: a pod joins the claim that it makes dearer by least, if it is worth that."""
+
+from joiner.scheduling.claims import Claim, Fitting
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.finish import cheapest
+from joiner.scheduling.run import Run
+
+
+class GuardedRun(Run):
+    """Looks at every open claim for every pod, so it is for small problems; `slack` says how much dearer is still fine."""
+
+    planner = "guarded"
+    slack = 1.0
+
+    def on_claim(self, each: PodClass, position: int, step: Step) -> bool:
+        """Place the pod on the open claim it makes dearer by least, unless a claim of its own is cheaper."""
+        candidates = self.candidates(each, step)
+        best: tuple[float, int, Fitting] | None = None
+        while candidates:
+            bit = candidates & -candidates
+            candidates ^= bit
+            claim = self.claims[bit.bit_length() - 1]
+            found = self.openings.fitting(claim, each, step, new=False)
+            if isinstance(found, Fitting):
+                rise = round(self._cost(claim, found) - cheapest(self, claim), 12)
+                if best is None or rise < best[0]:
+                    best = (rise, claim.number, found)
+        if best is None or best[0] > self.slack * self._alone(each, step):
+            return False
+        self.commit(self.claims[best[1]], each, position, step, best[2])
+        return True
+
+    def _cost(self, claim: Claim, found: Fitting) -> float:
+        if found.reserved:
+            return cheapest(self, claim)
+        prices = claim.template.stock.prices(found.requirements).best
+        return next((each.offering.cost for each in prices if found.units >> each.unit & 1), float("inf"))
+
+    def _alone(self, each: PodClass, step: Step) -> float:
+        """What a new claim for the pod alone would cost."""
+        for template in self.templates:
+            claim = Claim(len(self.claims), template)
+            found = self.opened(claim, each, step)
+            if isinstance(found, Fitting):
+                return self._cost(claim, found) if not found.reserved else 0.0
+        return float("inf")
+
+
+class TightGuardedRun(GuardedRun):
+    """Never makes a claim dearer if a new one costs less."""
+
+    planner = "guarded, tight"
+    slack = 0.6
