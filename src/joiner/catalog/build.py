@@ -12,6 +12,7 @@ from joiner.catalog.index import Index, TypeLabels
 from joiner.catalog.market import InstanceType, Offering
 from joiner.catalog.overlay import Conflict, Overlays
 from joiner.catalog.settings import SettingsOutcome, Settled, settle
+from joiner.catalog.stock import Stock
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value
 from joiner.model.nodeoverlay import NodeOverlay
@@ -40,6 +41,8 @@ class Market(Value):
     settled: Settled
     types: tuple[InstanceType, ...]
     index: Index
+    stock: Stock
+    """The same types as a planner wants them: by kind of node, size and price."""
     overlays: Overlays
     conflicts: tuple[Conflict, ...]
     vocabulary: Vocabulary
@@ -166,6 +169,7 @@ class _Stage:
             settled=self._settled,
             types=types,
             index=Index(types, self._vocabulary.well_known, self._labels),
+            stock=Stock(types, self._labels, self._vocabulary),
             overlays=overlays,
             conflicts=conflicts,
             vocabulary=self._vocabulary,

@@ -110,3 +110,11 @@ class InstanceType(Value):
         if pages and MEMORY in left:
             left[MEMORY] = max(0, left[MEMORY] - pages)
         return left
+
+
+class Option(Value):
+    """An instance type a node may be launched as, with the offering it would get."""
+
+    name: str
+    offering: Offering
+    """The first launchable one in order of rank and price, under the node's requirements."""

@@ -7,10 +7,10 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.pod import ContainerPort
 from joiner.model.taints import untolerated
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.reservations import Reservations
-from joiner.scheduling.stock import Amounts
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
@@ -198,7 +198,7 @@ class Openings:
             if each.ports and any(port.conflicts(other) for port in each.ports for other in group.ports):
                 continue
             wanted = tuple(map(int.__add__, amounts, group.amounts)) if any(group.amounts) else amounts
-            large |= group.units & stock.large_enough(wanted)
+            large |= group.units & template.fits.large_enough(wanted)
         units = described & large
         if not units:
             return Refused(RESOURCES)

@@ -10,9 +10,9 @@ from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.groups import Groups, labels_of
 from joiner.scheduling.preferences import Wishes, steps, wishes
-from joiner.scheduling.stock import Amounts
 from joiner.scheduling.topology import Group
 from joiner.scheduling.volumes import PodVolumes, Shelf
 

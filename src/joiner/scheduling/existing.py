@@ -7,10 +7,10 @@ from joiner.model.labels import HOSTNAME, Vocabulary
 from joiner.model.pod import Pod
 from joiner.model.taints import untolerated
 from joiner.requirements import Requirements
+from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.claims import PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES, Refused
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.problem import ExistingNode
-from joiner.scheduling.stock import Amounts
 from joiner.scheduling.template import node_rules
 
 

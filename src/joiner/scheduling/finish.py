@@ -3,12 +3,13 @@
 import math
 from typing import TYPE_CHECKING, Final
 
+from joiner.catalog.market import Option
+from joiner.catalog.stock import Priced, Stock
 from joiner.model import labels
 from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import MIN_VALUES, Claim
-from joiner.scheduling.plan import Option, PlannedClaim, Reason, Refusal
-from joiner.scheduling.stock import Priced, Stock
+from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
 
 if TYPE_CHECKING:
     from joiner.scheduling.run import Run

@@ -6,8 +6,8 @@ launched. Flexibility that cannot be launched is not flexibility.
 
 from collections.abc import Mapping
 
+from joiner.catalog.stock import Stock
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.stock import Stock
 
 
 class Flexibility:

@@ -8,7 +8,7 @@ from joiner.model.pod import Pod
 from joiner.model.podrules import is_terminal, is_terminating
 from joiner.model.taints import Taint, Toleration, untolerated
 from joiner.requirements import Requirements
-from joiner.scheduling.problem import Problem
+from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.topology import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -41,7 +41,7 @@ class _Place:
 class Groups:
     """Every group of a run, made as pods ask for them and filled with what is known at the start."""
 
-    def __init__(self, problem: Problem, batch: frozenset[str]) -> None:
+    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Universe") -> None:
         self._namespaces = problem.namespaces
         self._places = {each.name: _Place(each.name, each.labels, each.taints) for each in problem.nodes}
         gone = {name: _Place(name, labels, ()) for name, labels in problem.bound_nodes.items()}
@@ -52,7 +52,7 @@ class Groups:
                 counts = self._present.setdefault(labels_of(pod), {})
                 counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
         self._everywhere = everywhere
-        self._universe = _universe(problem)
+        self._universe = universe
         self._groups: dict[object, Group] = {}
         self._inverse: dict[object, Group] = {}
         self._counted: dict[Labels, tuple[Group, ...]] = {}
@@ -139,7 +139,7 @@ class Groups:
     # -- what is known at the start -----------------------------------------------------------------------------------
 
     def _fill(self, group: Group, tolerations: tuple[Toleration, ...] | None, counting: bool = True) -> None:
-        for domain, taint_sets in self._universe.get(group.key, {}).items():
+        for domain, taint_sets in self._universe.domains(group.key).items():
             if tolerations is None or any(not untolerated(taints, tolerations) for taints in taint_sets):
                 group.register(domain)
         for place in self._places.values():
@@ -185,23 +185,30 @@ class Groups:
         return found
 
 
-def _universe(problem: Problem) -> dict[str, dict[str, list[tuple[Taint, ...]]]]:
-    """Label to the values that new nodes could have, each with the taints of the pools that offer it."""
-    universe: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
-    for option in problem.pools:
-        taints = option.pool.spec.template.spec.taints
-        own = option.catalog.requirements
-        seen: dict[str, set[str]] = {}
-        for key, requirement in own.items():
-            if not requirement.complement:
-                seen.setdefault(key, set()).update(requirement.values)
-        for instance_type in option.catalog.index.members(option.catalog.index.described(own)):
-            for key, requirement in instance_type.requirements.items():
-                if not requirement.complement:
-                    mine = own.get(key)
-                    fitting = requirement.values if mine is None else [v for v in requirement.values if mine.has(v)]
-                    seen.setdefault(key, set()).update(fitting)
-        for key, values in seen.items():
-            for value in values:
-                universe.setdefault(key, {}).setdefault(value, []).append(taints)
-    return universe
+class Universe:
+    """The values that new nodes could have for a label, each with the taints of the pools that offer it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._pools = problem.pools
+        self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+
+    def domains(self, key: str) -> dict[str, list[tuple[Taint, ...]]]:
+        """Value to taint sets; worked out once for each label that somebody asks for."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = {}
+            for option in self._pools:
+                for value in sorted(_values(option, key)):
+                    found.setdefault(value, []).append(option.pool.spec.template.spec.taints)
+        return found
+
+
+def _values(option: PoolOption, key: str) -> set[str]:
+    own = option.catalog.requirements
+    mine = own.get(key)
+    values = set(mine.values) if mine is not None and not mine.complement else set()
+    for instance_type in option.catalog.index.members(option.catalog.index.described(own)):
+        typed = instance_type.requirements.get(key)
+        if typed is not None and not typed.complement:
+            values.update(value for value in typed.values if mine is None or mine.has(value))
+    return values

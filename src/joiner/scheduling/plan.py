@@ -2,19 +2,11 @@
 
 from collections.abc import Mapping
 
-from joiner.catalog.market import Offering
+from joiner.catalog.market import Option
 from joiner.model.meta import Value
 from joiner.model.resources import Resources
 from joiner.model.taints import Taint
 from joiner.requirements import Requirements
-
-
-class Option(Value):
-    """An instance type a claim may be launched as, with the offering it would get."""
-
-    name: str
-    offering: Offering
-    """The first launchable one in order of rank and price, under the claim's requirements."""
 
 
 class PlannedClaim(Value):

@@ -70,7 +70,7 @@ def _funnel(run: "Run", template: Template, each: PodClass, step: Step) -> str:
     for_sale = described & stock.for_sale(wanted)
     large = 0
     for group in template.daemons:
-        large |= group.units & stock.large_enough(tuple(map(int.__add__, each.amounts, group.amounts)))
+        large |= group.units & template.fits.large_enough(tuple(map(int.__add__, each.amounts, group.amounts)))
     counts = (
         f"{template.usable.bit_count()} types of the pool",
         f"{described.bit_count()} match {_shown(step.requirements)}",

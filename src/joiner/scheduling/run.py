@@ -28,13 +28,12 @@ from joiner.scheduling.effort import Effort
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.finish import Costs, cheapest, finished
 from joiner.scheduling.flexibility import Flexibility
-from joiner.scheduling.groups import Groups
+from joiner.scheduling.groups import Groups, Universe
 from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.preflight import refusal
-from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.problem import Problem
 from joiner.scheduling.refusal import explained
 from joiner.scheduling.reservations import Reservations
-from joiner.scheduling.stock import Stock
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, Group
 from joiner.scheduling.volumes import Shelf
@@ -53,18 +52,9 @@ class Desk:
     """What every attempt at one problem can share: nothing on it changes an answer."""
 
     def __init__(self, problem: Problem) -> None:
-        self._vocabulary = problem.vocabulary
         self.names = _resource_names(problem)
         self.joined = Joined(problem.vocabulary.well_known)
-        self._stocks: dict[int, Stock] = {}
-
-    def stock(self, option: PoolOption) -> Stock:
-        """The stock of a pool; pools of one market have the same."""
-        market = option.catalog.market
-        found = self._stocks.get(id(market))
-        if found is None:
-            found = self._stocks[id(market)] = Stock(market, self.names, self._vocabulary)
-        return found
+        self.universe = Universe(problem)
 
 
 class TooDear(Exception):
@@ -90,7 +80,8 @@ class Run:
         shelf = Shelf(problem.storage, vocabulary)
         self.classes, self.of_pod = classify(problem.pods, self.names, shelf)
         self.templates = self._templates()
-        self.groups = Groups(problem, frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid))
+        batch = frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid)
+        self.groups = Groups(problem, batch, self._desk.universe)
         self.ignored: dict[int, Refusal] = {}
         for each in self.classes:
             found = refusal(key_of(each.pod), each.pod, each.volumes.problem, vocabulary)
@@ -125,7 +116,7 @@ class Run:
         ordered = sorted(problem.pools, key=lambda option: option.pool.name, reverse=True)
         ordered.sort(key=lambda option: -option.pool.spec.weight)
         templates = [
-            Template(option, self._desk.stock(option), problem.daemons, self.names, problem.vocabulary)
+            Template(option, option.catalog.market.stock, problem.daemons, self.names, problem.vocabulary)
             for option in ordered
         ]
         return [template for template in templates if template.usable]

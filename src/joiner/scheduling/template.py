@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from joiner.catalog.stock import Stock
 from joiner.model import labels, podrequests
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import ContainerPort, Pod, host_ports
@@ -9,8 +10,8 @@ from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, untolerated
 from joiner.requirements import Requirements
+from joiner.scheduling.amounts import Amounts, Fits
 from joiner.scheduling.problem import PoolOption
-from joiner.scheduling.stock import Amounts, Stock
 
 
 class DaemonGroup:
@@ -39,6 +40,7 @@ class Template:
     ) -> None:
         self.pool = option.pool
         self.stock = stock
+        self.fits = Fits(stock, names)
         self.taints = option.pool.spec.template.spec.taints
         self.requirements = option.catalog.requirements
         self.min_values = {

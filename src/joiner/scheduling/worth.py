@@ -421,7 +421,7 @@ class Spreading:
             narrowed = self._run.joined.of(joined, there) if joined is not None else None
             if narrowed is None or not self._run.openings.tolerates(template, step):
                 continue
-            units = template.usable & template.stock.described(narrowed) & template.stock.large_enough(each.amounts)
+            units = template.usable & template.stock.described(narrowed) & template.fits.large_enough(each.amounts)
             for priced in template.stock.prices(narrowed).best:
                 if units >> priced.unit & 1:
                     return priced.offering.cost

@@ -1,4 +1,4 @@
-"""What a pool can buy, as bit masks that answer in microseconds: who matches, who is for sale, who is large enough.
+"""The market as bit masks that answer in microseconds: who matches, who is for sale at which price, who is large enough.
 
 A *unit* is an instance type with those of its offerings that give the same kind of node; overlays may split one type into
 several. A set of units is an integer with one bit each.
@@ -8,16 +8,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from joiner.catalog.build import Market
 from joiner.catalog.index import TypeLabels
-from joiner.catalog.market import InstanceType, Offering
+from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.model.labels import CAPACITY_TYPE, Vocabulary
 from joiner.model.meta import replace
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.plan import Option
-
-Amounts = tuple[int, ...]
-"""Resource amounts in the order of the run's resource names."""
 
 
 class Priced(NamedTuple):
@@ -44,13 +39,12 @@ def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
 
 
 class Stock:
-    """The units of one market, with everything a run wants to know about them."""
+    """The units of one market, with everything a planner wants to know about them. Memos only remember answers."""
 
-    def __init__(self, market: Market, names: Sequence[str], vocabulary: Vocabulary) -> None:
-        types = market.types
+    def __init__(self, types: Sequence[InstanceType], labels: TypeLabels, vocabulary: Vocabulary) -> None:
         self.units = units_of(types)
         self.everyone = (1 << len(self.units)) - 1
-        self._labels = market.index.labels if len(self.units) == len(types) else TypeLabels(self.units)
+        self._labels = labels if len(self.units) == len(types) else TypeLabels(self.units)
         self._described: dict[Requirements, int] = {}
         self._twins: dict[str, int] = {}
         if len(self.units) > len(types):
@@ -59,8 +53,9 @@ class Stock:
         self._well_known = vocabulary.well_known
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
-        self._large = [_Ladder([each.get(name, 0) for each in self.allocatable]) for name in names]
-        self._capacity: dict[str, _Ladder] = {}
+        known = sorted({name for each in self.allocatable for name in each})
+        self._large = {name: Ladder([each.get(name, 0) for each in self.allocatable]) for name in known}
+        self._capacity: dict[str, Ladder] = {}
         self._open: dict[Requirements, int] = {}
         self._reserved: dict[Requirements, tuple[str, int, int]] = {}
         for number, unit in enumerate(self.units):
@@ -146,21 +141,16 @@ class Stock:
             found = self._to_reserve[asked] = tuple(sorted(usable.items()))
         return found
 
-    def large_enough(self, wanted: Amounts) -> int:
-        """Units that hold these amounts; nothing holds a negative one."""
-        found = self.everyone
-        for ladder, amount in zip(self._large, wanted, strict=True):
-            if amount > 0:
-                found &= ladder.at_least(amount)
-            elif amount < 0:
-                return 0
-        return found
+    def ladders(self, names: Iterable[str]) -> tuple["Ladder", ...]:
+        """The units by what pods can use of some resources, in the order of the names."""
+        nothing = Ladder([0] * len(self.units))
+        return tuple(self._large.get(name, nothing) for name in names)
 
-    def capacity(self, name: str) -> "_Ladder":
+    def capacity(self, name: str) -> "Ladder":
         """The units by their capacity of a resource."""
         ladder = self._capacity.get(name)
         if ladder is None:
-            ladder = self._capacity[name] = _Ladder([unit.capacity.get(name, 0) for unit in self.units])
+            ladder = self._capacity[name] = Ladder([unit.capacity.get(name, 0) for unit in self.units])
         return ladder
 
     def capacity_types(self, requirements: Requirements, units: int) -> tuple[str, ...]:
@@ -222,7 +212,7 @@ class Prices:
         return found
 
 
-class _Ladder:
+class Ladder:
     """Units by how much they have of one resource."""
 
     def __init__(self, amounts: Sequence[int]) -> None:

@@ -1,0 +1,26 @@
+"""Amounts of resources as plain tuples, in one order for a whole run."""
+
+from collections.abc import Iterable
+
+from joiner.catalog.stock import Ladder, Stock
+
+Amounts = tuple[int, ...]
+"""Resource amounts in the order of the run's resource names."""
+
+
+class Fits:
+    """Which units of a stock are large enough."""
+
+    def __init__(self, stock: Stock, names: Iterable[str]) -> None:
+        self._everyone = stock.everyone
+        self._ladders: tuple[Ladder, ...] = stock.ladders(names)
+
+    def large_enough(self, wanted: Amounts) -> int:
+        """Units that hold these amounts; nothing holds a negative one."""
+        found = self._everyone
+        for ladder, amount in zip(self._ladders, wanted, strict=True):
+            if amount > 0:
+                found &= ladder.at_least(amount)
+            elif amount < 0:
+                return 0
+        return found
