@@ -25,8 +25,8 @@ check: $(READY) ## Format, lint, types, walls of the house, generated files
 unit: $(READY) ## The tests, once, on the Python of .venv
 	$(BIN)/python -m pytest -n auto
 
-bench: $(READY) ## Measure; numbers are kept in benchmarks/results
-	$(BIN)/python -m benchmarks
+bench: $(READY) ## Measure; numbers are kept in benchmarks/results (ORACLE=path compares with another scheduler)
+	ORACLE="$(ORACLE)" $(BIN)/python -m benchmarks
 
 crds: $(READY) ## Write the CRDs of charts/joiner-crds anew from the model
 	$(BIN)/python tools/gen_crds.py

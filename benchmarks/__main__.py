@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("catalog",)
+NAMES = ("catalog", "scheduling")
 
 
 def machine() -> dict[str, Any]:

@@ -154,10 +154,10 @@ _TOLERATION: Json = {"key": "dedicated", "operator": "Exists"}
 def _machines(draw: st.DrawFn) -> list[Json]:
     """Up to four types; each sold in some zones, on some markets, at few different prices, some out of reservations."""
     found = []
-    for number, cpu in enumerate(draw(st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))):
+    for number, cpu in enumerate(draw(st.lists(st.sampled_from([1, 2, 4]), min_size=2, max_size=5))):
         places = st.tuples(st.sampled_from(["on-demand", "spot", "reserved"]), st.sampled_from("ab"))
         offerings = []
-        for market, zone in draw(st.lists(places, min_size=1, max_size=4, unique=True)):
+        for market, zone in draw(st.lists(places, min_size=2, max_size=5, unique=True)):
             where = [pieces.row(ZONE, "In", zone), pieces.row(CAPACITY_TYPE, "In", market)]
             sold: Json = {"price": draw(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.5])), "available": draw(_MOSTLY)}
             if market == "reserved":
@@ -181,10 +181,10 @@ def _machines(draw: st.DrawFn) -> list[Json]:
 def _pools(draw: st.DrawFn, plain: bool) -> list[Json]:
     pools = []
     for name in ["one", "two"][: draw(st.integers(1, 2))]:
-        spec: Json = {"rows": draw(_ROWS)}
+        spec: Json = {"rows": draw(_ROWS) if draw(st.booleans()) else []}
         if draw(st.booleans()):
             spec["labels"] = {pieces.TEAM: "x"}
-        spec["taints"] = draw(st.sampled_from([[], [], [_TAINT], [_DISLIKED]]))
+        spec["taints"] = draw(st.sampled_from([[], [], [], [_TAINT], [_DISLIKED]]))
         if not plain:
             spec["rows"] += draw(_MIN_VALUES)
             spec["limits"] = draw(st.sampled_from([{}, {}, {"cpu": "4"}, {"nodes": "2"}]))
@@ -222,7 +222,7 @@ def _waiting(draw: st.DrawFn, plain: bool) -> tuple[list[Json], list[Json]]:
     for number in range(draw(st.integers(1, 4))):
         spec: Json = draw(st.just({}) if plain else st.just({}) | _company(st.sampled_from([True, True, False])))
         spec = dict(spec)
-        rows = draw(_ROWS)
+        rows = draw(_ROWS) if draw(st.booleans()) else []
         if rows:
             nodes = pieces.required(rows) if draw(_MOSTLY) else pieces.preferred((1, rows))
             spec["affinity"] = {**spec.get("affinity", {}), "nodeAffinity": nodes}
@@ -234,7 +234,10 @@ def _waiting(draw: st.DrawFn, plain: bool) -> tuple[list[Json], list[Json]]:
             objects += pieces.volume(f"data{number}", draw(st.sampled_from([None, "a", "b"])))
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data{number}"}}]
         labels = {"app": draw(st.sampled_from(APPS))}
-        cpu, memory = draw(st.sampled_from(["300m", "1", "1500m", "5"])), draw(st.sampled_from(["256Mi", "1Gi"]))
+        cpu, memory = (
+            draw(st.sampled_from(["300m", "300m", "700m", "1", "1500m", "9"])),
+            draw(st.sampled_from(["256Mi", "1Gi"])),
+        )
         found += [pieces.pod(f"d{number}-{n}", cpu, memory, labels, **spec) for n in range(draw(st.integers(1, 4)))]
     return found, [*([pieces.storage_class("free")] if objects else []), *objects]
 

@@ -94,7 +94,9 @@ def test_the_core_is_plain_functions_without_io(path: Path) -> None:
 def test_time_and_chance_come_through_one_door(path: Path) -> None:
     doors = {"clock.py", "assembly.py"}
     found = [f"{a}.{b}: {ONE_PLACE[a, b]}" for a, b in calls(path) if (a, b) in ONE_PLACE and path.name not in doors]
-    dice = [f"random.{b}: draw from the generator you were given" for a, b in calls(path) if a == "random" and b != "Random"]
+    dice = [
+        f"random.{b}: draw from the generator you were given" for a, b in calls(path) if a == "random" and b != "Random"
+    ]
 
     assert not found + dice, f"{name(path)}: {found + dice}"
 
@@ -116,7 +118,9 @@ def test_functions_fit_on_a_screen(path: Path) -> None:
 def test_files_have_one_purpose(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
 
-    assert lines <= 600 or name(path) in LONG_FILES, f"{name(path)} has {lines} lines; split it, or name the reason here"
+    assert lines <= 600 or name(path) in LONG_FILES, (
+        f"{name(path)} has {lines} lines; split it, or name the reason here"
+    )
 
 
 @every_file

@@ -22,6 +22,7 @@ from joiner.model.requirement import (
     LT,
     LTE,
     NOT_IN,
+    NUMERIC,
     SelectorRequirement,
     SelectorRequirementWithMinValues,
 )
@@ -465,6 +466,11 @@ class Requirements(Mapping[str, Requirement]):
 EVERYTHING: Final = Requirements()
 
 
+def unreadable(written: SelectorRequirement) -> bool:
+    """Whether the algebra cannot make sense of a requirement: a bound that is not one integer."""
+    return written.operator in NUMERIC and (len(written.values) != 1 or integer(written.values[0]) is None)
+
+
 def similar_key(key: str, known: Iterable[str]) -> str | None:
     """The known label a mistyped key most likely meant: one that contains it, shares its last part, or looks alike."""
     candidates = list(known)
@@ -489,4 +495,5 @@ __all__ = [
     "Requirements",
     "integer",
     "similar_key",
+    "unreadable",
 ]

@@ -10,9 +10,10 @@ from tests.strategies import markets, overlay_sets, questions, settings_sets
 from joiner.catalog.build import Adjustments, Catalog, Pipeline, build
 from joiner.catalog.index import Index
 from joiner.catalog.market import InstanceType
+from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.typesettings import InstanceTypeSettings
-from joiner.requirements import Requirements
+from joiner.requirements import Requirement, Requirements
 
 POOL = node_pool(labels={"team": "1"})
 shuffled_overlays = overlay_sets().flatmap(lambda each: st.tuples(st.just(each), st.permutations(each)))
@@ -65,7 +66,16 @@ def plain(types: tuple[InstanceType, ...], wanted: Requirements) -> list[str]:
     ]
 
 
-@given(markets, settings_sets(), questions)
+joint_questions = st.builds(
+    lambda zone, kind, more: Requirements([Requirement(ZONE, (zone,)), Requirement(CAPACITY_TYPE, (kind,))]) & more,
+    st.sampled_from(["1", "2", "3"]),
+    st.sampled_from(["spot", "on-demand", "reserved"]),
+    st.just(Requirements()) | questions,
+)
+"""What only a single offering can answer: a zone and a capacity type together."""
+
+
+@given(markets, settings_sets(), questions | joint_questions)
 def test_the_index_agrees_with_the_plain_check(
     market: tuple[InstanceType, ...], settings: list[InstanceTypeSettings], wanted: Requirements
 ) -> None:

@@ -12,6 +12,7 @@ from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.model.labels import CAPACITY_TYPE, Vocabulary
 from joiner.model.meta import replace
+from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
 
 
@@ -38,6 +39,11 @@ def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
     return tuple(units)
 
 
+def _capacity(unit: InstanceType) -> Resources:
+    """What a node of the unit has, with what overlays add."""
+    return {**unit.capacity, **unit.offerings[0].capacity} if unit.offerings else unit.capacity
+
+
 class Stock:
     """The units of one market, with everything a planner wants to know about them. Memos only remember answers."""
 
@@ -58,6 +64,8 @@ class Stock:
         self._capacity: dict[str, Ladder] = {}
         self._open: dict[Requirements, int] = {}
         self._reserved: dict[Requirements, tuple[str, int, int]] = {}
+        self.reservation_ids: set[str] = set()
+        """Names of reservations that are ids; one without an id is known by its labels."""
         for number, unit in enumerate(self.units):
             self._take(unit.offerings, 1 << number)
         shapes = (*self._open, *self._reserved)
@@ -91,6 +99,8 @@ class Stock:
                 self._open[shape] = self._open.get(shape, 0) | bit
                 continue
             name = shape.at(self._reservation_id).any() if self._reservation_id in shape else ""
+            if name:
+                self.reservation_ids.add(name)
             _, units, count = self._reserved.get(shape, ("", 0, offering.available))
             self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
 
@@ -150,7 +160,7 @@ class Stock:
         """The units by their capacity of a resource."""
         ladder = self._capacity.get(name)
         if ladder is None:
-            ladder = self._capacity[name] = Ladder([unit.capacity.get(name, 0) for unit in self.units])
+            ladder = self._capacity[name] = Ladder([_capacity(unit).get(name, 0) for unit in self.units])
         return ladder
 
     def capacity_types(self, requirements: Requirements, units: int) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from joiner.cli import answer, inputs, output, planview, scenario, storefront, w
 from joiner.cli.question import ask
 from joiner.cli.world import Unsound, World, load
 from joiner.clock import SystemClock
+from joiner.scheduling.bound import Bound, bound, placed
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.schedule import schedule
@@ -23,6 +24,7 @@ Examples:
   joiner plan -f pools.yaml -f deployments/
   kubectl get nodes,pods,nodeclaims -A -o yaml | joiner plan -f pools.yaml -f -
   joiner plan -f manifests/ --explain web-0
+  joiner plan -f manifests/ --bound
   joiner plan -f manifests/ -o json | jq '.summary.hourly'
   joiner plan --scenario scenarios.jsonl --output json
 """
@@ -31,6 +33,9 @@ Examples:
 @click.command("plan", short_help="Show what would be bought for pods, where they would go, and why.", epilog=EPILOG)
 @inputs.option
 @click.option("--explain", "explained", metavar="POD", help="Only this pod: where it goes, or what keeps it out.")
+@click.option(
+    "--bound", "bounded", is_flag=True, help="Also say what no plan can cost less than, and how near this one is."
+)
 @click.option(
     "--scenario",
     "scenarios",
@@ -41,7 +46,12 @@ Examples:
 @output.option()
 @click.pass_context
 def command(
-    ctx: click.Context, filenames: tuple[str, ...], explained: str | None, scenarios: str | None, form: str
+    ctx: click.Context,
+    filenames: tuple[str, ...],
+    explained: str | None,
+    bounded: bool,
+    scenarios: str | None,
+    form: str,
 ) -> None:
     """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
 
@@ -50,19 +60,23 @@ def command(
     where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
-        if filenames or explained is not None:
+        if filenames or explained is not None or bounded:
             raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
         _answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))
         return
     if not filenames:
         raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
+    if bounded and explained is not None:
+        raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
     view = _planned(load(filenames))
     if explained is not None:
         planview.explain(view, explained, form)
     elif form == output.TABLE:
         planview.draw(view)
+        if bounded:
+            _draw_bound(_bound_of(view), view.plan)
     else:
-        output.data(planview.as_data(view), form)
+        output.data({**planview.as_data(view), **(_bound_data(view) if bounded else {})}, form)
 
 
 def _planned(world: World) -> planview.View:
@@ -77,6 +91,39 @@ def _planned(world: World) -> planview.View:
     for note in (*missed, *question.notes):
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
     return planview.View(question, schedule(question.problem), tuple(dict.fromkeys(each.prices for each in pools)))
+
+
+# -- the bound -----------------------------------------------------------------------------------------------------------
+
+
+def _bound_of(view: planview.View) -> Bound:
+    return bound(view.question.problem, placed(view.plan))
+
+
+def _draw_bound(least: Bound, plan: Plan) -> None:
+    gap = least.gap(plan.price)
+    far = "" if gap is None else f"; this plan is {gap:.1%} above that"
+    placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""
+    click.echo(f"\n{output.bold(f'No plan {placing}costs less than {planview.money(least.price)} $/h{far}')}")
+    if least.dropped:
+        click.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
+    if not least.exact:
+        click.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
+
+
+def _bound_data(view: planview.View) -> dict[str, Any]:
+    least = _bound_of(view)
+    parts = [{"pod": part.pod, "pods": part.count, "hourlyEach": part.price} for part in least.parts]
+    return {
+        "bound": {
+            "hourly": least.price,
+            "gap": least.gap(view.plan.price),
+            "exact": least.exact,
+            "method": least.method,
+            "notCounted": list(least.dropped),
+            "parts": parts,
+        }
+    }
 
 
 # -- scenarios -----------------------------------------------------------------------------------------------------------

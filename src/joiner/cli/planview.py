@@ -10,14 +10,14 @@ import click
 
 from joiner.admission.problem import nearest
 from joiner.catalog.explain import place, price_text
-from joiner.catalog.market import InstanceType
+from joiner.catalog.market import InstanceType, Option
 from joiner.cli import output
 from joiner.cli.question import Question
 from joiner.cli.world import Unsound
 from joiner.model import resources
 from joiner.model.codec import encode
 from joiner.model.resources import CPU, MEMORY, Resources
-from joiner.scheduling.plan import Option, Plan, PlannedClaim, Refusal
+from joiner.scheduling.plan import Plan, PlannedClaim, Refusal
 
 HOURS_A_MONTH: Final = 730
 _SHOWN_OPTIONS: Final = 10

@@ -1,10 +1,11 @@
 """What the NodePools of some manifests can buy, gathered for `joiner catalog` to show."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joiner.admission.problem import nearest
 from joiner.catalog import choice
-from joiner.catalog.build import Catalog
+from joiner.catalog.build import Adjustments, Catalog
 from joiner.catalog.choice import Idle
 from joiner.catalog.market import InstanceType
 from joiner.cli.kinds import providers
@@ -16,10 +17,12 @@ from joiner.cloud.errors import CloudError
 from joiner.cloud.provider import CloudProvider, Details
 from joiner.cloud.sources.reservation import Standing
 from joiner.model.labels import NODEPOOL
+from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
 
 
-@dataclass(frozen=True)
+# Neither is written out by repr: asyncio on Python 3.11 asks the result of a task for it, and a market fills gigabytes.
+@dataclass(frozen=True, repr=False)
 class View:
     """One pool's catalogue with everything that is told about it."""
 
@@ -62,7 +65,7 @@ def _part(part: object) -> str:
     return "@".join(map(str, part)) if isinstance(part, tuple) else str(part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Storefront:
     """All pools that were asked for, and why some of them cannot be shown."""
 
@@ -77,34 +80,44 @@ async def open_for(world: World, nodepool: str | None, names: tuple[str, ...]) -
     """Build the catalogue of each pool; a pool that has none does not stop the others."""
     clock = SystemClock()
     adjustments = world.adjustments()
+    readers = {kind: provider.name for provider in providers() for kind in provider.node_classes()}
     caches: dict[str, tuple[CloudProvider, Catalogs]] = {}
     views: list[View] = []
     problems: list[tuple[str, str]] = []
     for pool in world.pools(nodepool):
         try:
-            name = _provider_name(pool, world)
+            name = _provider_name(pool, world, readers)
             if name not in caches:
                 provider = plugins.find(name)(node_classes=world, clock=clock)
                 caches[name] = (provider, Catalogs(provider, lambda: adjustments, clock))
-            provider, catalogs = caches[name]
-            catalog = await catalogs.get(pool)
-            stats = next(each for each in catalogs.stats() if each.nodepool == pool.name)
-            idle = choice.idle(catalog, adjustments.overlays)
-            chosen = _chosen(catalog, names)
-            views.append(View(pool, catalog, stats, provider.prices(pool), provider.details(pool), chosen, idle))
+            views.append(await _view(pool, *caches[name], adjustments, names))
         except (CloudError, Unsound) as error:
             problems.append((pool.name, str(error)))
     _check_known(views, names)
     return Storefront(tuple(views), tuple(problems), tuple(_idle(views, one_of_many=nodepool is not None)))
 
 
-def _provider_name(pool: NodePool, world: World) -> str:
+async def _view(
+    pool: NodePool, provider: CloudProvider, catalogs: Catalogs, adjustments: Adjustments, names: tuple[str, ...]
+) -> View:
+    catalog = await catalogs.get(pool)
+    return View(
+        pool=pool,
+        catalog=catalog,
+        stats=catalogs.stats_of(pool.name),
+        prices=provider.prices(pool),
+        details=provider.details(pool),
+        types=_chosen(catalog, names),
+        idle=choice.idle(catalog, adjustments.overlays) if adjustments.overlays else (),
+    )
+
+
+def _provider_name(pool: NodePool, world: World, readers: Mapping[type[KubeObject], str]) -> str:
     """The provider that reads the pool's NodeClass, which has to be there."""
     reference = pool.spec.template.spec.node_class_ref
-    known = {kind: provider.name for provider in providers() for kind in provider.node_classes()}
-    found = next((kind for kind in known if (kind.group, kind.kind) == (reference.group, reference.kind)), None)
+    found = next((kind for kind in readers if (kind.group, kind.kind) == (reference.group, reference.kind)), None)
     if found is None:
-        kinds = ", ".join(sorted(f"{kind.kind} of {kind.group}" for kind in known))
+        kinds = ", ".join(sorted(f"{kind.kind} of {kind.group}" for kind in readers))
         raise Unsound(f"no installed provider reads a {reference.kind} of {reference.group}; they read {kinds}")
     if world.get(found, reference.name) is None:
         near = nearest(reference.name, (each.metadata.name for each in world.all(found)))
@@ -112,7 +125,7 @@ def _provider_name(pool: NodePool, world: World) -> str:
             f"there is no {reference.kind} {reference.name} in these files; name the file that has it with -f,"
             f" or correct spec.template.spec.nodeClassRef.name{f' (did you mean {near}?)' if near else ''}"
         )
-    return known[found]
+    return readers[found]
 
 
 def _chosen(catalog: Catalog, names: tuple[str, ...]) -> tuple[InstanceType, ...]:

@@ -99,19 +99,21 @@ class Catalogs:
 
     def stats(self) -> tuple[CacheStats, ...]:
         """The counters of every pool, by name."""
-        return tuple(
-            CacheStats(
-                nodepool=name,
-                hits=entry.hits,
-                misses=entry.misses,
-                refetches=entry.refetches,
-                stale_serves=entry.stale_serves,
-                build_seconds=entry.build_seconds,
-                stale=entry.stale,
-                generation=entry.generation,
-                moved=entry.moved,
-            )
-            for name, entry in sorted(self._entries.items())
+        return tuple(map(self.stats_of, sorted(self._entries)))
+
+    def stats_of(self, pool: str) -> CacheStats:
+        """The counters of one pool that was asked for before."""
+        entry = self._entries[pool]
+        return CacheStats(
+            nodepool=pool,
+            hits=entry.hits,
+            misses=entry.misses,
+            refetches=entry.refetches,
+            stale_serves=entry.stale_serves,
+            build_seconds=entry.build_seconds,
+            stale=entry.stale,
+            generation=entry.generation,
+            moved=entry.moved,
         )
 
     def forget(self, pool: str) -> None:

@@ -12,8 +12,16 @@ from prometheus_client.registry import Collector
 CATALOG_METRICS: Final[tuple[tuple[str, str, str], ...]] = (
     ("hits", "joiner_catalog_cache_hits", "Catalogues served without building anything."),
     ("misses", "joiner_catalog_cache_misses", "Catalogues that had to be built."),
-    ("refetches", "joiner_catalog_cache_refetches", "Builds that had to ask the cloud provider for its instance types."),
-    ("stale_serves", "joiner_catalog_cache_stale_serves", "Catalogues served from old types while the provider failed."),
+    (
+        "refetches",
+        "joiner_catalog_cache_refetches",
+        "Builds that had to ask the cloud provider for its instance types.",
+    ),
+    (
+        "stale_serves",
+        "joiner_catalog_cache_stale_serves",
+        "Catalogues served from old types while the provider failed.",
+    ),
     ("build_seconds", "joiner_catalog_build_seconds", "Time spent building catalogues."),
 )
 """Field of the statistics, metric name (counters end in `_total` when scraped) and meaning."""

@@ -1,13 +1,15 @@
 """The least that any plan can cost: a lower bound of the hourly price, with a proof that does not rest on a solver."""
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Final, Literal
 
 from joiner.model.meta import Value
 from joiner.scheduling.certificate import climbed, proven, solved
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.relaxation import relaxed
+
+_NEXT_TO_NOTHING: Final = 1e-6
 
 
 class Part(Value):
@@ -38,8 +40,8 @@ class Bound(Value):
     """Rules in play that it does not know of; they can only make plans dearer."""
 
     def gap(self, price: float) -> float | None:
-        """By which fraction a price is above the bound; nothing where there is no telling, as all may be free."""
-        return price / self.price - 1 if self.price > 0 else None
+        """By which fraction a price is above the bound; nothing where all may be free, or next to it as reserved nodes are."""
+        return price / self.price - 1 if self.price > _NEXT_TO_NOTHING else None
 
 
 def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool = True) -> Bound:

@@ -203,7 +203,10 @@ class Openings:
         if not units:
             return Refused(RESOURCES)
         if claim.cost_max is not None:
-            units &= stock.prices(requirements).at_most(claim.cost_max)
+            paid = 0
+            for _, machines in stock.reserved(requirements):
+                paid |= machines
+            units &= stock.prices(requirements).at_most(claim.cost_max) | paid
             if not units:
                 return Refused(PRICE)
         attached = self._attachable(claim, each, units)
@@ -246,7 +249,7 @@ class Openings:
     def _flexible_enough(self, claim: Claim, units: int, found: Fitting, new: bool) -> Fitting | Refused:
         if not claim.min_values:
             return found
-        short = self._flexible[claim.template.name].missing(claim.min_values, units, found.requirements)
+        short = self._flexible[claim.template.name].missing(claim.min_values, units, found.requirements, found.reserved)
         if not short:
             return found
         if self._best_effort and new:

@@ -9,7 +9,7 @@ from joiner.model.labels import Vocabulary
 from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
-from joiner.requirements import Requirement, Requirements
+from joiner.requirements import Requirement, Requirements, unreadable
 from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.groups import Groups, labels_of
 from joiner.scheduling.preferences import Wishes, steps, wishes
@@ -126,7 +126,8 @@ def _step(
     pod = each.pod
     needed = [*selector.values(), *_read(asked.terms[0].match_expressions if asked.terms else (), vocabulary)]
     liked = asked.liked_nodes[0].preference.match_expressions if asked.liked_nodes else ()
-    wanted = [*needed, *_read(liked, vocabulary)]
+    readable = not any(unreadable(each) for each in liked)
+    wanted = [*needed, *_read(liked if readable else (), vocabulary)]
     strict = Requirements(needed)
     requirements = Requirements(wanted) if liked else strict
     tolerations = pod.spec.tolerations
@@ -145,7 +146,7 @@ def _step(
         marks=groups.marks(pod, asked.away),
         places=each.volumes.places,
     )
-    step.impossible = _contradict(wanted)
+    step.impossible = not readable or _contradict(wanted)
     return step
 
 

@@ -33,7 +33,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
                 options=chosen,
                 requests=_requests(run, claim),
                 taints=claim.template.taints,
-                reservations=tuple(filter(None, [run.reservations.holds(claim.number)])),
+                reservations=tuple(n for n in _held(run, claim) if n in claim.template.stock.reservation_ids),
                 min_values_relaxed=claim.min_values != claim.template.min_values,
             )
         )
@@ -60,7 +60,7 @@ class Costs:
 def _into(run: "Run", claim: Claim, name: str) -> Requirements:
     """What a node must be that is launched into a reservation."""
     pinned = [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))]
-    if run.vocabulary.reservation_id:
+    if name in claim.template.stock.reservation_ids:
         pinned.append(Requirement(run.vocabulary.reservation_id, (name,)))
     return Requirements((*claim.requirements.without(*(each.key for each in pinned)).values(), *pinned))
 
@@ -88,7 +88,9 @@ def _options(run: "Run", claim: Claim) -> tuple[Requirements, tuple[Option, ...]
     best = next((e for e in stock.prices(requirements, reserved=held).best if claim.units >> e.unit & 1), None)
     if best is not None and _ambiguous(stock, claim, requirements, best, held):
         where = best.offering.requirements
-        requirements = requirements & Requirements(where[key] for key in where if key in _PLACE)
+        pinned = requirements & Requirements(where[key] for key in where if key in _PLACE)
+        if not run.flexible[claim.template.name].missing(claim.min_values, claim.units, pinned, _held(run, claim)):
+            requirements = pinned
     return requirements, _listed(stock, claim, requirements, held)
 
 
@@ -110,6 +112,11 @@ def cheapest(run: "Run", claim: Claim) -> float:
     held = run.reservations.holds(claim.number) is not None
     prices = claim.template.stock.prices(_settled(run, claim), reserved=held)
     return next((each.offering.cost for each in prices.best if claim.units >> each.unit & 1), math.inf)
+
+
+def _held(run: "Run", claim: Claim) -> tuple[str, ...]:
+    held = run.reservations.holds(claim.number)
+    return () if held is None else (held,)
 
 
 _PLACE: Final = (labels.CAPACITY_TYPE, labels.ZONE)
@@ -135,11 +142,12 @@ def _truncated(
         return chosen
     flexible = run.flexible[claim.template.name]
     names = {each.name for each in chosen}
-    units = sum(
-        1 << n for n, unit in enumerate(claim.template.stock.units) if unit.name in names and claim.units >> n & 1
-    )
-    if flexible.missing(claim.min_values, units, requirements) and run.policy.min_values == "Strict":
+    stock = claim.template.stock
+    units = sum(1 << n for n, unit in enumerate(stock.units) if unit.name in names and claim.units >> n & 1)
+    short = flexible.missing(claim.min_values, units, requirements)
+    if short and run.policy.min_values == "Strict":
         return None
+    claim.min_values = {**claim.min_values, **short}
     return chosen
 
 

@@ -4,7 +4,7 @@ For labels that offerings carry, the values of launchable offerings count; for a
 launched. Flexibility that cannot be launched is not flexibility.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from joiner.catalog.stock import Stock
 from joiner.requirements import Requirement, Requirements
@@ -17,30 +17,41 @@ class Flexibility:
         self._stock = stock
         self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
 
-    def counts(self, keys: Mapping[str, int], units: int, requirements: Requirements) -> dict[str, int]:
-        """For each key, how many values the units leave under the requirements."""
+    def counts(
+        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Container[str] = ()
+    ) -> dict[str, int]:
+        """For each key, how many values the units leave under the requirements.
+
+        Reserved machines count only out of reservations that are still to be had.
+        """
         found: dict[str, int] = {}
         for key in keys:
             wanted = requirements.get(key)
             possible = [(v, having & units) for v, having in self._table(key) if wanted is None or wanted.has(v)]
-            found[key] = sum(1 for v, left in possible if left and self._launchable(key, v, left, requirements))
+            found[key] = sum(
+                1 for v, left in possible if left and self._launchable(key, v, left, requirements, reservable)
+            )
         return found
 
-    def missing(self, keys: Mapping[str, int], units: int, requirements: Requirements) -> dict[str, int]:
+    def missing(
+        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Container[str] = ()
+    ) -> dict[str, int]:
         """The keys that have too few values left, with the count that is left."""
         if not keys:
             return {}
-        counts = self.counts(keys, units, requirements)
+        counts = self.counts(keys, units, requirements, reservable)
         return {key: counts[key] for key, least in keys.items() if counts[key] < least}
 
-    def _launchable(self, key: str, value: str, units: int, requirements: Requirements) -> bool:
+    def _launchable(
+        self, key: str, value: str, units: int, requirements: Requirements, reservable: Container[str]
+    ) -> bool:
         """Whether some unit can be had with that value; only offerings' labels need a second look."""
         if key not in self._stock.offering_keys:
             return True
         pinned = requirements & Requirements([Requirement(key, (value,))])
         if self._stock.for_sale(pinned) & units:
             return True
-        return any(reserved & units for _, reserved in self._stock.reserved(pinned))
+        return any(reserved & units for name, reserved in self._stock.reserved(pinned) if name in reservable)
 
     def _table(self, key: str) -> tuple[tuple[str, int], ...]:
         table = self._tables.get(key)

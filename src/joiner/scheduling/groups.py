@@ -1,13 +1,14 @@
 """The topology groups of a run: who owns which, who is counted where, and what was there before."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 from joiner.model.affinity import PodAffinityTerm, TopologySpreadConstraint
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.podrules import is_terminal, is_terminating
-from joiner.model.taints import Taint, Toleration, untolerated
-from joiner.requirements import Requirements
+from joiner.model.taints import Taint, Toleration
+from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.topology import (
     AFFINITY,
@@ -15,6 +16,7 @@ from joiner.scheduling.topology import (
     SPREAD,
     Group,
     NodeFilter,
+    kept_off,
     selector_identity,
     selector_of,
     spread_filter,
@@ -119,7 +121,8 @@ class Groups:
             term.label_selector, pod.metadata.labels, term.match_label_keys, term.mismatch_label_keys
         )
         namespaces = self._meant(pod, term)
-        identity = (kind, term.topology_key, namespaces, selector_identity(selector))
+        reachable = self._universe.reachable(term.topology_key, pod.spec.tolerations)
+        identity = (kind, term.topology_key, namespaces, selector_identity(selector), reachable)
         known = table.get(identity)
         if known is None:
             known = Group(kind, term.topology_key, namespaces, selector)  # type: ignore[arg-type]
@@ -139,8 +142,9 @@ class Groups:
     # -- what is known at the start -----------------------------------------------------------------------------------
 
     def _fill(self, group: Group, tolerations: tuple[Toleration, ...] | None, counting: bool = True) -> None:
+        group.ranks = self._universe.ranks(group.key)
         for domain, taint_sets in self._universe.domains(group.key).items():
-            if tolerations is None or any(not untolerated(taints, tolerations) for taints in taint_sets):
+            if tolerations is None or any(not kept_off(taints, tolerations) for taints in taint_sets):
                 group.register(domain)
         for place in self._places.values():
             where = place.labels.get(group.key)
@@ -191,6 +195,7 @@ class Universe:
     def __init__(self, problem: Problem) -> None:
         self._pools = problem.pools
         self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+        self._ranks: dict[str, dict[str, int]] = {}
 
     def domains(self, key: str) -> dict[str, list[tuple[Taint, ...]]]:
         """Value to taint sets; worked out once for each label that somebody asks for."""
@@ -201,6 +206,36 @@ class Universe:
                 for value in sorted(_values(option, key)):
                     found.setdefault(value, []).append(option.pool.spec.template.spec.taints)
         return found
+
+    def reachable(self, key: str, tolerations: tuple[Toleration, ...]) -> frozenset[str]:
+        """The domains that a pod with these tolerations could go to on new nodes."""
+        return frozenset(
+            domain
+            for domain, taint_sets in self.domains(key).items()
+            if any(not kept_off(taints, tolerations) for taints in taint_sets)
+        )
+
+    def ranks(self, key: str) -> dict[str, int]:
+        """Domains from the cheapest to the dearest; those that cost the same by name."""
+        found = self._ranks.get(key)
+        if found is None:
+            costs = {
+                domain: min((_cost(option, key, domain) for option in self._pools), default=math.inf)
+                for domain in self.domains(key)
+            }
+            ordered = sorted(costs, key=lambda domain: (costs[domain], domain))
+            found = self._ranks[key] = {domain: rank for rank, domain in enumerate(ordered)}
+        return found
+
+
+def _cost(option: PoolOption, key: str, domain: str) -> float:
+    """What the pool's types cost on average in a domain; infinite where nothing can be bought."""
+    pool = option.catalog.requirements
+    pinned = pool & Requirements([Requirement(key, (domain,))])
+    stock = option.catalog.market.stock
+    described = stock.described(pinned)
+    costs = [each.offering.cost for each in stock.prices(pinned).best if described >> each.unit & 1]
+    return round(sum(costs) / len(costs), 9) if costs else math.inf
 
 
 def _values(option: PoolOption, key: str) -> set[str]:

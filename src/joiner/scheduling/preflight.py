@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import Pod
-from joiner.model.requirement import DOES_NOT_EXIST, NUMERIC, SelectorRequirement
-from joiner.requirements import integer
+from joiner.model.requirement import DOES_NOT_EXIST, SelectorRequirement
+from joiner.requirements import unreadable
 from joiner.scheduling.plan import Reason, Refusal
 
 
@@ -41,7 +41,7 @@ def _problems(wanted: SelectorRequirement, vocabulary: Vocabulary) -> Iterator[s
         yield f"label {key} is restricted; use a well-known label or one of your own"
     elif problem := labels.key_problem(key):
         yield f"label {key!r} {problem}"
-    if wanted.operator in NUMERIC and (len(wanted.values) != 1 or integer(wanted.values[0]) is None):
+    if unreadable(wanted):
         yield f"operator {wanted.operator} on {key} needs exactly one integer, not {list(wanted.values)}"
     for value in wanted.values:
         if problem := labels.value_problem(value):

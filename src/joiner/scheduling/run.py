@@ -65,6 +65,10 @@ class Run:
     """One attempt at a problem, with everything that changes on the way."""
 
     planner = "first-fit"
+    sound = True
+    """Whether the outcome keeps every rule; a way of planning that looks ahead may find out at the end that it does not."""
+    by_priority = False
+    """Whether important pods go first, whatever their size."""
 
     def __init__(
         self, problem: Problem, effort: Effort, desk: "Desk | None" = None, cost_max: float | None = None
@@ -151,9 +155,10 @@ class Run:
         cpu = self.names.index(CPU)
         memory = self.names.index(MEMORY)
 
-        def order(position: int) -> tuple[int, int, datetime, str, int]:
+        def order(position: int) -> tuple[int, int, int, datetime, str, int]:
             amounts, meta = self.of_pod[position].amounts, pods[position].metadata
-            return (-amounts[cpu], -amounts[memory], meta.creation_timestamp or _LONG_AGO, meta.uid, position)
+            rank = -(pods[position].spec.priority or 0) if self.by_priority else 0
+            return (rank, -amounts[cpu], -amounts[memory], meta.creation_timestamp or _LONG_AGO, meta.uid, position)
 
         return sorted(range(len(pods)), key=order)
 
@@ -325,6 +330,15 @@ class Run:
         return key_of(self._problem.pods[position])
 
     # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def least_refused(self) -> list[int]:
+        """The priorities of pods that found no place, most important first: the smaller, the better."""
+        pods = self._problem.pods
+        return sorted((pods[position].spec.priority or 0 for position in (*self._left, *self._stopped)), reverse=True)
+
+    def reserved(self) -> int:
+        """How many claims use capacity that is paid for already."""
+        return sum(self.reservations.holds(claim.number) is not None for claim in self.claims)
 
     def left_over(self) -> Counter[int]:
         """How many pods of each class found no place."""

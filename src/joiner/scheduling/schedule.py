@@ -28,16 +28,41 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     runs = [planner(problem, granted, desk) for planner in planners]
     for run in runs:
         run.place()
-    complete = [run.price() for run in runs if not run.left_over()]
-    net = Run(problem, granted, desk, cost_max=min(complete, default=None))
+    complete = [run for run in runs if run.sound and not run.left_over()]
+    net = Run(problem, granted, desk, cost_max=min((run.price() for run in complete), default=None))
     try:
         net.place()
     except TooDear:
-        return min((run for run in runs if not run.left_over()), key=_order).plan()
+        return min(complete, key=_order).plan()
+    if net.left_over() and _limits_and_priorities(problem):
+        return _by_priority(problem, granted, desk, net).plan()
     refused = net.left_over()
-    return min([net, *(run for run in runs if run.left_over() <= refused)], key=_order).plan()
+    return min([net, *(run for run in runs if run.sound and run.left_over() <= refused)], key=_order).plan()
 
 
-def _order(run: Run) -> tuple[int, float, int]:
-    """Better plans first: fewer pods left over, then cheaper, then fewer nodes. Prices are rounded: no float tie decides."""
-    return (run.left_over().total(), round(run.price(), 9), len(run.claims))
+class ImportantFirst(Run):
+    """First fit, important pods first: for when limits leave no room for everybody."""
+
+    planner = "first-fit, important first"
+    by_priority = True
+
+
+def _limits_and_priorities(problem: Problem) -> bool:
+    priorities = {pod.spec.priority or 0 for pod in problem.pods}
+    return len(priorities) > 1 and any(option.pool.spec.limits for option in problem.pools)
+
+
+def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
+    """Who is left out when limits bind is decided by priority, as long as no more pods are left out for it."""
+    run = ImportantFirst(problem, effort, desk)
+    run.place()
+    fewer = run.left_over().total() <= net.left_over().total()
+    return run if fewer and run.least_refused() < net.least_refused() else net
+
+
+def _order(run: Run) -> tuple[int, int, float, int]:
+    """Better plans first: fewer pods left over, more use of what is paid for already, then cheaper, then fewer nodes.
+
+    Prices are rounded, so that no decision rests on the last digits of a sum.
+    """
+    return (run.left_over().total(), -run.reserved(), round(run.price(), 9), len(run.claims))

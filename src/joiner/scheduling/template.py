@@ -9,7 +9,7 @@ from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, untolerated
-from joiner.requirements import Requirements
+from joiner.requirements import Requirements, unreadable
 from joiner.scheduling.amounts import Amounts, Fits
 from joiner.scheduling.problem import PoolOption
 
@@ -24,12 +24,16 @@ class DaemonGroup:
 
 
 def node_rules(pod: Pod, vocabulary: Vocabulary) -> tuple[Requirements, ...]:
-    """The nodes a pod may run on, as alternatives of which one must hold."""
+    """The nodes a pod may run on, as alternatives of which one must hold; a term that makes no sense matches no node."""
     selector = Requirements.of_labels(pod.spec.node_selector, vocabulary)
     required = pod.spec.affinity.node_affinity.required
     if required is None or not required.node_selector_terms:
         return (selector,)
-    return tuple(selector & Requirements.read(t.match_expressions, vocabulary) for t in required.node_selector_terms)
+    return tuple(
+        selector & Requirements.read(term.match_expressions, vocabulary)
+        for term in required.node_selector_terms
+        if not any(unreadable(each) for each in term.match_expressions)
+    )
 
 
 class Template:

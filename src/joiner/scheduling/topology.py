@@ -31,7 +31,7 @@ class NodeFilter:
 
     def matches(self, requirements: Requirements, taints: Iterable[Taint]) -> bool:
         """Whether a node with these labels and taints counts."""
-        if self.tolerations is not None and untolerated(taints, self.tolerations):
+        if self.tolerations is not None and kept_off(taints, self.tolerations):
             return False
         return not self.terms or any(requirements.compatible(term) for term in self.terms)
 
@@ -42,6 +42,11 @@ class NodeFilter:
 
 
 EVERY_NODE: Final = NodeFilter((), None)
+
+
+def kept_off(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether some taint keeps the pod off a node for good; one that is only disliked does not."""
+    return any(taint.effect != "PreferNoSchedule" for taint in untolerated(taints, tolerations))
 
 
 class Group:
@@ -65,6 +70,8 @@ class Group:
         self.min_domains = min_domains
         self.node_filter = node_filter
         self.domains: dict[str, int] = {}
+        self.ranks: Mapping[str, int] = {}
+        """Where several domains are as good, the one with the smaller rank is taken: the cheaper one."""
         self.hosts: list[int] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
@@ -138,18 +145,21 @@ class Group:
         return self._anti_affinity(pod, node)
 
     def _spread(self, pod: Requirement, node: Requirement, extra: int) -> Requirement | None:
-        least = self._least(pod)
+        least = self.least(pod)
         if self.key == HOSTNAME and not node.complement and len(node.values) == 1:
             (domain,) = node.values
             return node if self.domains.get(domain, 0) + extra - least <= self.max_skew else None
-        best: tuple[int, str] | None = None
+        best: tuple[int, int, str] | None = None
         for domain in self._possible(node):
             count = self.domains.get(domain, 0)
-            if count + extra - least <= self.max_skew and pod.has(domain) and (best is None or (count, domain) < best):
-                best = (count, domain)
-        return None if best is None else Requirement(self.key, (best[1],))
+            if count + extra - least <= self.max_skew and pod.has(domain):
+                best = min(best or (count, self._rank(domain), domain), (count, self._rank(domain), domain))
+        return None if best is None else Requirement(self.key, (best[2],))
 
-    def _least(self, pod: Requirement) -> int:
+    def _rank(self, domain: str) -> int:
+        return self.ranks.get(domain, len(self.ranks))
+
+    def least(self, pod: Requirement) -> int:
         """The count of the emptiest domain that the pod could go to."""
         if self.key == HOSTNAME:
             return 0  # a new node is always possible, and it is empty
@@ -165,11 +175,13 @@ class Group:
         anywhere = any(count and pod.has(domain) for domain, count in self.domains.items())
         if not chosen or anywhere:
             return None
-        first = min((domain for domain in self._possible(node) if pod.has(domain)), default=None)
-        return None if first is None else Requirement(self.key, (first,))
+        open_to = [(self._rank(domain), domain) for domain in self._possible(node) if pod.has(domain)]
+        return Requirement(self.key, (min(open_to)[1],)) if open_to else None
 
     def _anti_affinity(self, pod: Requirement, node: Requirement) -> Requirement | None:
-        free = [domain for domain in self._possible(node) if not self.domains.get(domain, 0) and pod.has(domain)]
+        # A domain that the group has never heard of has nobody in it.
+        possible = self._possible(node) if node.complement else sorted(node.values)
+        free = [domain for domain in possible if not self.domains.get(domain, 0) and pod.has(domain)]
         return Requirement(self.key, free) if free else None
 
     def _possible(self, node: Requirement) -> Iterable[str]:

@@ -14,7 +14,7 @@ from joiner.model.storage import (
     StorageClass,
     TopologyExpression,
 )
-from joiner.requirements import Requirement, Requirements
+from joiner.requirements import Requirement, Requirements, unreadable
 from joiner.scheduling.problem import Storage
 
 IN_TREE: Final[Mapping[str, str]] = {
@@ -89,6 +89,12 @@ class Shelf:
             return f"PersistentVolume {volume.name} of PersistentVolumeClaim {claim.name} is being deleted"
         if BIND_COMPLETED not in claim.metadata.annotations:
             return f"PersistentVolumeClaim {claim.name} names a volume but is not bound to it yet"
+        required = volume.spec.node_affinity.required
+        terms = required.node_selector_terms if required is not None else ()
+        if any(unreadable(each) for term in terms for each in term.match_expressions):
+            return (
+                f"PersistentVolume {volume.name} has a node affinity that makes no sense: a bound must be one integer"
+            )
         return ""
 
     def _class_problem(self, claim: PersistentVolumeClaim) -> str:

@@ -96,6 +96,7 @@ class PricedRun(Run):
         leftover += [position for share in self._unplaced_shares for position in share.positions]
         order = {position: rank for rank, position in enumerate(rest)}
         self.settle(sorted(leftover, key=order.__getitem__))
+        self.sound = self._spreading.balanced()
 
     def _precedence(self, size: Size) -> tuple[float, int]:
         """Which sizes come first: what costs most is hardest to place well."""
@@ -126,6 +127,7 @@ class PricedRun(Run):
             for share in spreading.shares(each, members[each.number]):
                 self._take_share(share, sizes)
         self._unplaced = spreading.left
+        self._spreading = spreading
         return list(sizes.values())
 
     def _take_share(self, share: Share, sizes: dict[object, Size]) -> None:
@@ -159,8 +161,7 @@ class PricedRun(Run):
         room = np.array([[each.get(name, 0) for name in self.names] for each in stock.allocatable], dtype=np.float64)
         for group in template.daemons:
             if any(group.amounts):
-                members = [number for number in range(len(stock.units)) if group.units >> number & 1]
-                room[members] -= np.array(group.amounts, dtype=np.float64)
+                room[_flags(group.units, len(room))] -= np.array(group.amounts, dtype=np.float64)
         return room
 
     def _worth(self, size: Size) -> float:
@@ -307,8 +308,7 @@ class PricedRun(Run):
     def _largest(self, claim: Claim) -> Vector:
         """For each resource the most that any node the claim may still be has for pods."""
         room = self._rooms[id(claim.template)]
-        members = [number for number in range(len(room)) if claim.units >> number & 1]
-        largest: Vector = room[members].max(axis=0)
+        largest: Vector = room[_flags(claim.units, len(room))].max(axis=0)
         return largest
 
     def _put(self, claim: Claim, share: Share) -> tuple[int, Refused | None]:
@@ -364,6 +364,8 @@ class Spreading:
     def __init__(self, run: "PricedRun") -> None:
         self._run = run
         self._counts: dict[Group, dict[str, int]] = {}
+        self._before: dict[Group, dict[str, int]] = {}
+        self._decided: list[tuple[Group, Requirement]] = []
         self._owners: dict[Group, bool] = {}
         self.left: list[int] = []
         """Pods that would bring their group out of balance wherever they went."""
@@ -383,6 +385,7 @@ class Spreading:
             yield Share(each, step, positions)
             return
         group = groups[0]
+        self._decided.append((group, step.strict.at(group.key)))
         for domain, members in self._apportioned(group, step, each, positions).items():
             there = self._run.joined.only(Requirement(group.key, (domain,)))
             narrowed = self._run.joined.of(step.requirements, there) if step.requirements else there
@@ -394,9 +397,19 @@ class Spreading:
             pinned.final = all(other.key == HOSTNAME for other, _ in rest) and step.final
             yield Share(each, pinned, members)
 
+    def balanced(self) -> bool:
+        """Whether the end is what was decided: pods that found no place may have left a group out of balance."""
+        return all(
+            count - group.least(pod) <= group.max_skew
+            for group, pod in self._decided
+            for domain, count in group.domains.items()
+            if pod.has(domain) and count > self._before[group].get(domain, 0)
+        )
+
     def _apportioned(self, group: Group, step: Step, each: PodClass, positions: list[int]) -> dict[str, list[int]]:
         """Domain to pods: each pod goes to the emptiest domain that can be bought, the cheaper one where two are equal."""
         counts = self._counts.setdefault(group, dict(group.domains))
+        self._before.setdefault(group, dict(group.domains))
         pod = step.strict.at(group.key)
         reachable = [domain for domain in counts if pod.has(domain)]
         costs = {domain: cost for domain in reachable if (cost := self._cost(group, step, each, domain)) is not None}
@@ -489,6 +502,12 @@ class _KindTable:
                     found[each.unit] = each.offering.cost
             self._cost_tables[key] = found
         return found
+
+
+def _flags(units: int, count: int) -> npt.NDArray[np.bool_]:
+    """A set of units as a column of yes and no."""
+    packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)
 
 
 def _how_many(room: npt.NDArray[np.float64], amounts: Vector) -> Vector:

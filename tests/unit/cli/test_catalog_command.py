@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
+from joiner.cli.storefront import Storefront
 from joiner.yamldoc import dump
 
 ON_DEMAND = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
@@ -209,6 +210,12 @@ def test_entries_that_give_way_are_a_note_and_entries_without_effect_a_warning()
     assert "spec.offerings[0]" not in plain.split("can never be bought")[0]
     assert "note: InstanceType s-2x-amd64-linux: spec.offerings[0] gives way to spec.offerings[1]" in explained
     assert "warning: InstanceType s-2x-amd64-linux: spec.offerings[2] can never be bought: spec.offerings[0]" in plain
+
+
+def test_what_was_gathered_has_a_short_name_for_the_event_loop() -> None:
+    opened = Storefront(views=(), problems=(("a" * 1000, "b"),), idle=())
+
+    assert len(repr(opened)) < 200
 
 
 def test_a_catalogue_of_ones_own_lies_beside_the_manifest(tmp_path: Path) -> None:

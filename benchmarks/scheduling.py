@@ -1,0 +1,86 @@
+"""How long a plan takes and what it costs, beside another scheduler where one is at hand.
+
+`ORACLE=path python -m benchmarks scheduling` puts every question to a program that reads scenarios and answers with one line of
+JSON each (`-summary -workers 1`), in the same run on the same machine. Without it the ratios last recorded are printed.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks import mixes
+from joiner.cli import scenario
+from joiner.scheduling.schedule import schedule
+
+QUESTION = "Thousands of pods on hundreds of types: how long does a plan take, and what does it cost?"
+CASES = (
+    ("benchmark", (1, 50, 1_000, 5_000, 10_000)),
+    ("deployments", (50, 10_000, 50_000)),
+    ("preferences", (4_000,)),
+)
+KEPT = Path(__file__).resolve().parent / "results" / "scheduling.json"
+
+
+def ours(document: dict[str, Any]) -> dict[str, Any]:
+    """Our plan: seconds of the whole `schedule` call (the better of two), price and nodes."""
+    asked = scenario.read(json.dumps(document).encode(), Path())
+    best = float("inf")
+    for _ in range(2):
+        started = perf_counter()
+        plan = schedule(asked.problem)
+        best = min(best, perf_counter() - started)
+    return {
+        "seconds": round(best, 4),
+        "price": round(plan.price, 4),
+        "nodes": len(plan.claims),
+        "left over": len(plan.refusals),
+        "planner": plan.planner,
+    }
+
+
+def theirs(program: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The other scheduler's plan of the same question."""
+    options = {"options": {"timeoutSeconds": 600}}
+    asked = json.dumps({**document, **options}).encode()
+    answered = subprocess.run([program, "-summary", "-workers", "1"], input=asked, capture_output=True, check=True)
+    result = json.loads(answered.stdout)
+    summary = result["summary"]
+    return {
+        "seconds": round(result["seconds"], 4),
+        "price": round(summary["totalCheapestPrice"], 4),
+        "nodes": summary["newNodes"],
+        "left over": summary["failed"],
+    }
+
+
+def last_ratios() -> dict[str, Any]:
+    """What was measured when the other scheduler was at hand."""
+    if not KEPT.exists():
+        return {}
+    kept = json.loads(KEPT.read_text())["numbers"]
+    return {name: row["ratio"] for name, row in kept.items() if "ratio" in row}
+
+
+def run() -> dict[str, Any]:
+    program = os.environ.get("ORACLE", "")
+    known = last_ratios()
+    rows: dict[str, Any] = {}
+    for mix, sizes in CASES:
+        for pods in sizes:
+            document = getattr(mixes, mix)(pods)
+            name = document["name"]
+            rows[name] = {"ours": ours(document)}
+            if program:
+                other = rows[name]["theirs"] = theirs(program, document)
+                own = rows[name]["ours"]
+                rows[name]["ratio"] = {
+                    "times faster": round(other["seconds"] / own["seconds"], 1),
+                    "price": round(own["price"] / other["price"], 3) if other["price"] else None,
+                }
+            elif name in known:
+                rows[name]["ratio"] = {**known[name], "from an earlier run": True}
+            print(f"   {name}: {rows[name]}", flush=True)
+    return rows

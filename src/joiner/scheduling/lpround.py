@@ -1,0 +1,137 @@
+"""Planning from a plan in pieces: if pods and nodes could be cut, what would be bought? The whole nodes of that come first.
+
+Such a plan is nearly the cheapest there can be, and it knows what no look at a single claim can tell: which pods belong together
+because one has what the other leaves, and which kinds of node are not worth buying. Whatever it does not fill whole nodes with is
+bought by worth.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from joiner.requirements import Requirements
+from joiner.scheduling.certificate import Pieces, in_pieces
+from joiner.scheduling.claims import Claim, Fitting
+from joiner.scheduling.relaxation import Demand, Floats, Relaxation, Rule, of_demands
+from joiner.scheduling.worth import PricedRun, Size
+
+_STEPS: Final = 60
+"""More steps make the plan in pieces cheaper, but not what is left of it when it is rounded."""
+_WORK: Final = 1e8
+"""How many numbers may be looked at on the way; larger problems take fewer steps."""
+_DIGITS: Final = 6
+"""Numbers of nodes and pods are rounded to so many, so that no decision hangs on the last bit of a float."""
+_TRIES: Final = 8
+
+
+class RepricedRun(PricedRun):
+    """A run that buys by price, but takes pods to be worth what they pay in a plan in pieces: in the company of all others."""
+
+    planner = "repriced"
+
+    def _buy(self) -> Iterator[int]:
+        sizes = list(self._ordered)
+        relaxation = of_demands(self, [_demand(n, size) for n, size in enumerate(sizes)], nodes=False)
+        if relaxation.parts.size:
+            pieces = in_pieces(relaxation, int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS)))
+            plain = [size.worth for size in sizes]
+            for number, worth in zip(relaxation.pods, pieces.worth, strict=True):
+                sizes[int(number)].worth = round(float(worth), 12) if np.isfinite(worth) else sizes[int(number)].worth
+            self._ordered = sorted(sizes, key=self._precedence)
+            self._begin([sizes[int(number)] for number in relaxation.pods], relaxation, pieces)
+            self._go_on(sizes, plain)
+        yield from super()._buy()
+
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
+        """What is bought before anything else."""
+
+    def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
+        """Set the worth of what is left."""
+
+
+class RoundedRun(RepricedRun):
+    """A run that buys the whole nodes of a plan in pieces, then by price."""
+
+    planner = "rounded"
+
+    def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
+        for size, worth in zip(sizes, plain, strict=True):
+            size.worth = worth
+        self._ordered = sorted(sizes, key=self._precedence)
+
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
+        prices, nodes = relaxation.prices, np.round(pieces.nodes, _DIGITS)
+        for kind in sorted(np.flatnonzero(nodes >= 1), key=lambda kind: (-prices[kind], kind)):
+            limited = relaxation.kinds.limits[kind] >= 0
+            each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
+            self._fill_nodes(sizes, each, int(nodes[kind]), None if limited else float(prices[kind]))
+
+    def _fill_nodes(self, sizes: list[Size], each: Floats, count: int, cost: float | None) -> None:
+        """Open so many claims at a price, each with its part of the pods; what a claim cannot take the next one is offered."""
+        pattern = sorted(
+            np.flatnonzero(each > 0), key=lambda n: (-round(float(each[n]) * sizes[n].worth, 9), sizes[n].number)
+        )
+        due = np.zeros(len(sizes))
+        for _ in range(count):
+            due += each
+            claim: Claim | None = None
+            for number in pattern:
+                size, wanted = sizes[number], int(due[number] + 10**-_DIGITS)
+                if wanted and claim is None:
+                    claim = self._started(size, cost)
+                    due[number] -= claim is not None
+                    wanted -= 1
+                if wanted and claim is not None:
+                    due[number] -= self._some(claim, size, wanted)
+            if claim is not None:
+                self._fill(claim)
+
+    def _started(self, size: Size, cost: float | None) -> Claim | None:
+        """A new claim with one pod of the size; nothing if there is no such pod any more, or no such claim."""
+        share = next((share for share in reversed(size.shares) if share.positions), None)
+        if share is None:
+            return None
+        claim = Claim(len(self.claims), size.template)
+        claim.cost_max = cost
+        found = self.opened(claim, share.each, share.step)
+        if not isinstance(found, Fitting):
+            return None
+        self.claims.append(claim)
+        size.template.opened(found.units)
+        self.commit(claim, share.each, share.positions.pop(), share.step, found)
+        size.left -= 1
+        if found.reserved:
+            claim.cost_max = None
+        return claim
+
+    def _some(self, claim: Claim, size: Size, most: int) -> int:
+        """Put up to so many pods of a size on a claim; says how many went."""
+        placed = tries = 0
+        for share in reversed(size.shares):
+            if placed == most or tries == _TRIES:
+                break
+            if not share.positions or not self.candidates(share.each, share.step) >> claim.number & 1:
+                continue
+            count = min(most - placed, len(share.positions)) if share.plain else 1
+            while count and placed < most and share.positions:
+                found = self.openings.fitting(claim, share.each, share.step, new=False, count=count)
+                if not isinstance(found, Fitting):
+                    count //= 2
+                    continue
+                for _ in range(count):
+                    self.commit(claim, share.each, share.positions.pop(), share.step, found)
+                placed += count
+                count = min(count, most - placed, len(share.positions))
+            tries += not count
+        size.left -= placed
+        return placed
+
+
+def _demand(number: int, size: Size) -> Demand:
+    """A size as the relaxation sees it: its requirements know the pool, the place of its volumes is left to the rules."""
+    rule = Rule((size.requirements,), (Requirements(),), size.shares[0].step.tolerations)
+    groups = frozenset(() if size.host_group is None else (size.host_group,))
+    demand = Demand(str(number), tuple(int(amount) for amount in size.amounts), rule, groups)
+    demand.count = size.left
+    return demand

@@ -1,0 +1,445 @@
+"""What remains of a problem when everything is forgotten that could only make plans dearer: demands, kinds of node, and rows.
+
+A *demand* is a number of pods that ask for the same amounts of the same nodes. A *kind* is a node that can be had: a unit of a
+pool at one offering, or a node that is there. A *row* is something of which a node has exactly one: each pod on it takes its
+part, and the parts of all pods on a node sum to one at most. Whatever is dropped or rounded here is so in favour of the plan.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from joiner.model.labels import HOSTNAME
+from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Taint, Toleration, untolerated
+from joiner.requirements import Requirements
+from joiner.scheduling.classes import PodClass
+from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.problem import Problem
+from joiner.scheduling.run import Run
+from joiner.scheduling.run import key_of as pod_key
+from joiner.scheduling.template import Template, node_rules
+from joiner.scheduling.topology import ANTI_AFFINITY, SPREAD, Group
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+DEMANDS_MOST: Final = 1000
+NODES_MOST: Final = 400
+"""Beyond so many, amounts are rounded in favour of the plan until fewer different ones are left."""
+_ROUNDINGS: Final = (0, 4096, 256, 64, 16, 4, 1)
+_PARTS: Final = (1, 2, 3)
+_HAIR: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which nodes a pod may be on, in its most modest form: preferences given up, any of its alternatives."""
+
+    nodes: tuple[Requirements, ...]
+    places: tuple[Requirements, ...]
+    tolerations: tuple[Toleration, ...]
+
+
+class Demand:
+    """Pods that ask for the same amounts of the same nodes."""
+
+    def __init__(self, pod: str, amounts: tuple[int, ...], rule: Rule, groups: frozenset[Group]) -> None:
+        self.pod = pod
+        self.amounts = amounts
+        self.rule = rule
+        self.groups = groups
+        self.count = 0
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Nodes that can be had."""
+
+    room: Floats
+    """Kind by resource: what is left for pods."""
+    prices: Floats
+    rules: Mask
+    """Kind by rule: who may be there."""
+    limits: npt.NDArray[np.int64]
+    """The limit that a kind counts against; -1 for a kind of which there are as many as one likes."""
+    counts: Floats
+    """How many nodes each limit allows."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The problem that the bound is a bound of."""
+
+    pods: tuple[str, ...]
+    """For each demand one pod that has it."""
+    counts: Floats
+    usable: Mask
+    """Demand by kind."""
+    parts: Floats
+    """Kind by row by demand: which part of a row one pod takes."""
+    crowds: tuple[tuple[float, npt.NDArray[np.int64]], ...]
+    """Demands of which, taken together, a node takes so many pods at most."""
+    cuts: tuple[tuple[float, Mask], ...]
+    """So many nodes, at the least, must be of these kinds."""
+    kinds: Kinds
+    dropped: tuple[str, ...]
+    """Rules of the problem that the bound knows nothing of."""
+
+    @property
+    def prices(self) -> Floats:
+        """What each kind costs."""
+        return self.kinds.prices
+
+
+def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxation:
+    """The relaxation of a problem, for the pods of these names; for all that could be placed at all if none are given."""
+    run = Run(problem, Unlimited())
+    return of_demands(run, _demands(run, problem, covered))
+
+
+def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True) -> Relaxation:
+    """The relaxation for some demands, without those that fit nowhere; with or without the nodes that are there."""
+    rules = list(dict.fromkeys(demand.rule for demand in demands))
+    kinds = _Shop(run, rules).kinds(nodes)
+    amounts = np.array([demand.amounts for demand in demands], dtype=np.float64).reshape(len(demands), len(run.names))
+    column = {rule: number for number, rule in enumerate(rules)}
+    usable = kinds.rules[:, [column[demand.rule] for demand in demands]].T
+    for number in range(amounts.shape[1]):
+        wanted = amounts[:, number, None]
+        usable = usable & ((wanted <= kinds.room[None, :, number]) | (wanted == 0))
+    possible: Mask = np.asarray(usable.any(axis=1), dtype=np.bool_)
+    demands = [demand for demand, kept in zip(demands, possible, strict=True) if kept]
+    in_use = np.flatnonzero(usable.any(axis=0))
+    amounts, usable, kinds = amounts[possible], usable[possible][:, in_use], _chosen(kinds, in_use)
+    crowds = _crowds(demands)
+    counts = np.array([demand.count for demand in demands], dtype=np.float64)
+    return Relaxation(
+        pods=tuple(demand.pod for demand in demands),
+        counts=counts,
+        usable=usable,
+        parts=_parts(kinds.room, amounts, usable),
+        crowds=crowds,
+        cuts=tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
+        kinds=kinds,
+        dropped=_dropped(run),
+    )
+
+
+# -- demands -------------------------------------------------------------------------------------------------------------
+
+
+def _demands(run: Run, problem: Problem, covered: Collection[str] | None) -> list[Demand]:
+    wanted = None if covered is None else frozenset(covered)
+    members: dict[int, list[str]] = {}
+    for pod, each in zip(problem.pods, run.of_pod, strict=True):
+        key = pod_key(pod)
+        if each.number not in run.ignored and (wanted is None or key in wanted):
+            members.setdefault(each.number, []).append(key)
+    disliked = any(taint.effect == "PreferNoSchedule" for taint in _taints(run))
+    facts = [
+        (each, _rule(run, each), _host_groups(each, disliked), members[each.number])
+        for each in run.classes
+        if each.number in members
+    ]
+    largest = [max((each.amounts[n] for each, *_ in facts), default=0) for n in range(len(run.names))]
+    found: dict[object, Demand] = {}
+    for steps in _ROUNDINGS:
+        found = {}
+        for each, rule, groups, keys in facts:
+            amounts = tuple(
+                _down(a, most // steps if steps else 1) for a, most in zip(each.amounts, largest, strict=True)
+            )
+            demand = found.setdefault((amounts, rule, groups), Demand(keys[0], amounts, rule, groups))
+            demand.count += len(keys)
+        if len(found) <= DEMANDS_MOST:
+            break
+    return list(found.values())
+
+
+def _down(amount: int, step: int) -> int:
+    return amount - amount % step if step > 1 else amount
+
+
+def _rule(run: Run, each: PodClass) -> Rule:
+    return Rule(node_rules(each.pod, run.vocabulary), each.volumes.places, each.pod.spec.tolerations)
+
+
+def _taints(run: Run) -> Iterator[Taint]:
+    for template in run.templates:
+        yield from template.taints
+    for node in run.nodes:
+        yield from node.node.taints
+
+
+def _host_groups(each: PodClass, disliked: bool) -> frozenset[Group]:
+    """Groups that say how many pods like this one a node takes.
+
+    Where a pod puts up with a taint it dislikes, it is not counted by a constraint that looks at taints; such are left out.
+    """
+    return frozenset(
+        group
+        for group, chosen in each.steps[-1].groups
+        if chosen
+        and group.key == HOSTNAME
+        and group.kind in (SPREAD, ANTI_AFFINITY)
+        and not (disliked and group.node_filter.tolerations is not None)
+    )
+
+
+def _most(group: Group) -> int:
+    return max(1, group.max_skew) if group.kind == SPREAD else 1
+
+
+def _crowds(demands: Sequence[Demand]) -> tuple[tuple[float, npt.NDArray[np.int64]], ...]:
+    members: dict[Group, list[int]] = {}
+    for number, demand in enumerate(demands):
+        for group in demand.groups:
+            members.setdefault(group, []).append(number)
+    found = {(float(_most(group)), tuple(numbers)) for group, numbers in members.items()}
+    return tuple((most, np.array(numbers, dtype=np.int64)) for most, numbers in sorted(found))
+
+
+_Offer = tuple[float, Floats, Mask]
+"""Price, room, and by which rules pods may be there."""
+
+
+# -- kinds ---------------------------------------------------------------------------------------------------------------
+
+
+class _Shop:
+    """Finds the kinds of a problem: those of pools that no other makes needless, then the nodes that are there."""
+
+    def __init__(self, run: Run, rules: Sequence[Rule]) -> None:
+        self._run = run
+        self._rules = rules
+        self._excused = _excused(run)
+        self._defined = run.vocabulary.well_known | self._excused
+        self._room: list[Floats] = []
+        self._prices: list[float] = []
+        self._takes: list[Mask] = []
+        self._limits: list[int] = []
+        self._counts: list[float] = []
+
+    def kinds(self, nodes: bool) -> Kinds:
+        """Every kind that some rule allows, with or without the nodes that are there."""
+        self._pools()
+        if nodes:
+            self._nodes()
+        width = len(self._run.names)
+        return Kinds(
+            room=np.array(self._room, dtype=np.float64).reshape(len(self._prices), width),
+            prices=np.array(self._prices, dtype=np.float64),
+            rules=np.array(self._takes, dtype=np.bool_).reshape(len(self._prices), len(self._rules)),
+            limits=np.array(self._limits, dtype=np.int64),
+            counts=np.array(self._counts, dtype=np.float64),
+        )
+
+    def _put(self, room: Floats, price: float, takes: Mask, limit: int = -1) -> None:
+        self._room.append(room)
+        self._prices.append(price)
+        self._takes.append(takes)
+        self._limits.append(limit)
+
+    def _pools(self) -> None:
+        market: list[_Offer] = []
+        reserved: dict[str, list[_Offer]] = {}
+        counts: dict[str, int] = {}
+        for template in self._run.templates:
+            for name, count in template.stock.reservations().items():
+                counts[name] = min(count, counts.get(name, count))
+            for reservation, offer in self._offers(template):
+                where = market if reservation is None else reserved.setdefault(reservation, [])
+                where.append(offer)
+        for price, room, takes in _undominated(market):
+            self._put(room, price, takes)
+        if not self._run.policy.reserved_capacity:
+            return
+        for name in sorted(reserved):
+            self._counts.append(float(counts[name]))
+            for price, room, takes in _undominated(reserved[name]):
+                self._put(room, price, takes, len(self._counts) - 1)
+
+    def _offers(self, template: Template) -> Iterator[tuple[str | None, _Offer]]:
+        """What a pool can buy, and the reservation if it is out of one."""
+        stock, room = template.stock, _room(template, self._run.names)
+        shapes: dict[Requirements, int] = {}
+        for unit in stock.units:
+            for offering in unit.offerings:
+                shapes.setdefault(offering.requirements, len(shapes))
+        allowed = [self._allowed(template, rule, tuple(shapes)) for rule in self._rules]
+        reservation = self._run.vocabulary.reservation_id
+        for number, unit in enumerate(stock.units):
+            if not template.usable >> number & 1 or (room[number] < 0).any():
+                continue
+            for offering in unit.offerings:
+                shape = shapes[offering.requirements]
+                takes = np.array([any(u >> number & 1 and s >> shape & 1 for u, s in ways) for ways in allowed])
+                if offering.launchable and takes.any():
+                    name: str | None = None
+                    if offering.reserved:
+                        own = offering.requirements
+                        name = (own.at(reservation).any() if reservation in own else "") or str(own)
+                    yield name, (offering.cost, room[number], takes)
+
+    def _allowed(self, template: Template, rule: Rule, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
+        """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
+        if untolerated(template.taints, (*rule.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+            return []
+        own = self._weak(template.requirements)
+        found: list[tuple[int, int]] = []
+        for nodes in rule.nodes:
+            for place in rule.places:
+                pod, there = self._weak(nodes), self._weak(place)
+                joined = own & pod
+                if not own.compatible(pod, self._defined) or not joined.compatible(there, self._defined):
+                    continue
+                joined = joined & there
+                fitting = sum(1 << n for n, each in enumerate(shapes) if joined.compatible(each, self._defined))
+                found.append((template.stock.described(joined), fitting))
+        return found
+
+    def _weak(self, requirements: Requirements) -> Requirements:
+        """Without demands that a label be there, where company on the claim may make them void."""
+        return requirements.without(
+            *(
+                key
+                for key, requirement in requirements.items()
+                if key in self._excused and requirement.complement and requirement.must_exist
+            )
+        )
+
+    def _nodes(self) -> None:
+        facts = [(tuple(self._stays(node.number, rule) for rule in self._rules), node.left) for node in self._run.nodes]
+        facts = [fact for fact in facts if any(fact[0])]
+        largest = [max((left[n] for _, left in facts), default=0) for n in range(len(self._run.names))]
+        merged: dict[tuple[tuple[bool, ...], tuple[int, ...]], int] = {}
+        for steps in _ROUNDINGS:
+            merged = {}
+            for takes, left in facts:
+                rounded = tuple(
+                    -_down(-amount, most // steps) if steps else amount
+                    for amount, most in zip(left, largest, strict=True)
+                )
+                merged[takes, rounded] = merged.get((takes, rounded), 0) + 1
+            if len(merged) <= NODES_MOST:
+                break
+        for (takes, left), count in sorted(merged.items()):
+            self._counts.append(float(count))
+            self._put(np.array(left, dtype=np.float64), 0.0, np.array(takes), len(self._counts) - 1)
+
+    def _stays(self, number: int, rule: Rule) -> bool:
+        node = self._run.nodes[number]
+        if untolerated(node.node.taints, (*rule.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+            return False
+        own = node.requirements
+        return any(own.compatible(each) for each in rule.nodes) and any(own.compatible(each) for each in rule.places)
+
+
+def _excused(run: Run) -> frozenset[str]:
+    """Labels that some pod is content not to find: beside it a claim counts as saying something about the label."""
+    wanted: set[Requirements] = set()
+    for each in run.classes:
+        wanted.update(each.volumes.places)
+        wanted.update(step.requirements for step in each.steps)
+    return frozenset(key for each in wanted for key, requirement in each.items() if requirement.allows_absence)
+
+
+def _room(template: Template, names: Sequence[str]) -> Floats:
+    """What units of a pool have left beside their daemons."""
+    room = np.array([[each.get(name, 0) for name in names] for each in template.stock.allocatable], dtype=np.float64)
+    for group in template.daemons:
+        members = [number for number in range(len(room)) if group.units >> number & 1]
+        room[members] -= np.array(group.amounts, dtype=np.float64)
+    return room
+
+
+def _undominated(offers: Iterable[_Offer]) -> list[_Offer]:
+    """Without those that are no cheaper, no larger and open to no more pods than another."""
+    kept: list[_Offer] = []
+    room, takes = np.zeros((0, 0)), np.zeros((0, 0), dtype=np.bool_)
+    for offer in sorted(offers, key=lambda offer: (offer[0], [-float(each) for each in offer[1]])):
+        if kept and bool(((room >= offer[1]).all(axis=1) & (takes | ~offer[2]).all(axis=1)).any()):
+            continue
+        kept.append(offer)
+        room = np.vstack([room, offer[1]]) if len(kept) > 1 else offer[1][None, :]
+        takes = np.vstack([takes, offer[2]]) if len(kept) > 1 else offer[2][None, :]
+    return kept
+
+
+def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:
+    return Kinds(kinds.room[numbers], kinds.prices[numbers], kinds.rules[numbers], kinds.limits[numbers], kinds.counts)
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------------
+
+
+def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
+    """Kind by row by demand. Beside each resource itself come rows that know that pods cannot be cut.
+
+    Of pods larger than half a node there is room for one: in the first such row they take all of it, smaller ones nothing. The
+    next ones do the same for thirds and quarters: a pod takes floor((n + 1) · share) / n, which sums to one at most.
+    """
+    rows: list[Floats] = []
+    for number in range(amounts.shape[1]):
+        there, wanted = np.maximum(room[:, number, None], 0.0), amounts[None, :, number]
+        share = np.divide(wanted, there, out=np.zeros((len(room), len(amounts))), where=there > 0)
+        share = np.where(usable.T, np.minimum(share, 1.0), 0.0)
+        if not share.any():
+            continue
+        rows.append(share)
+        for count in _PARTS:
+            whole = np.maximum(np.floor((count + 1) * share - _HAIR), 0.0) / count
+            if (whole > share + _HAIR).any():
+                rows.append(whole)
+    return np.stack(rows, axis=1) if rows else np.zeros((len(room), 0, len(amounts)))
+
+
+def _cuts(
+    room: Floats,
+    amounts: Floats,
+    usable: Mask,
+    counts: Floats,
+    crowds: Iterable[tuple[float, npt.NDArray[np.int64]]],
+) -> Iterator[tuple[float, Mask]]:
+    """Nodes are bought whole: pods of one demand need at least so many of the nodes that take them."""
+    fitting = np.repeat(counts[:, None], len(room), axis=1)
+    for number in range(amounts.shape[1]):
+        wanted = amounts[:, number, None]
+        many = np.divide(room[None, :, number], wanted, out=np.full(fitting.shape, np.inf), where=wanted > 0)
+        fitting = np.minimum(fitting, np.floor(many + _HAIR))
+    most = np.where(usable, fitting, 1.0).max(axis=1, initial=1.0)
+    groups: dict[bytes, tuple[float, Mask]] = {}
+    needs = [
+        (float(np.ceil(count / each - _HAIR)), usable[n])
+        for n, (count, each) in enumerate(zip(counts, most, strict=True))
+    ]
+    needs += [(float(np.ceil(counts[who].sum() / each - _HAIR)), usable[who].any(axis=0)) for each, who in crowds]
+    for need, where in needs:
+        known = groups.get(where.tobytes())
+        if known is None or known[0] < need:
+            groups[where.tobytes()] = (need, where)
+    yield from groups.values()
+
+
+def _dropped(run: Run) -> tuple[str, ...]:
+    """Rules that are in play and not in the bound, in order of name."""
+    found: set[str] = set()
+    classes = [each for each in run.classes if each.number not in run.ignored]
+    for each in classes:
+        found.update("preferences" for _ in each.steps[1:])
+        found.update("host ports" for _ in each.ports)
+        found.update("volume limits" for _ in each.volumes.attachments)
+        for group, _ in each.steps[-1].groups:
+            if group.key != HOSTNAME or group.kind not in (SPREAD, ANTI_AFFINITY):
+                found.add(
+                    {SPREAD: "topology spread", ANTI_AFFINITY: "pod anti-affinity"}.get(group.kind, "pod affinity")
+                )
+    for template in run.templates:
+        found.update("limits" for _ in template.left)
+        found.update("minValues" for _ in template.min_values)
+    if len({template.pool.spec.weight for template in run.templates}) > 1:
+        found.add("weights")
+    return tuple(sorted(found))

@@ -1,0 +1,71 @@
+"""`joiner plan --bound`: what no plan can cost less than."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from joiner.cli.main import cli
+
+MANIFESTS = """\
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  limits: {cpu: "1000"}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 7
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, resources: {requests: {cpu: "1", memory: 1Gi}}}]}
+"""
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> str:
+    path = tmp_path / "all.yaml"
+    path.write_text(MANIFESTS, encoding="utf-8")
+    return str(path)
+
+
+def test_the_table_ends_with_the_bound(manifests: str) -> None:
+    result = CliRunner().invoke(cli, ["plan", "-f", manifests, "--bound"])
+
+    assert result.exit_code == 0, result.output
+    assert "No plan costs less than" in result.output
+    assert "above that" in result.output
+    assert "not counted, so the true least may be higher: limits" in result.output
+
+
+def test_data_carries_the_bound_only_when_asked_for(manifests: str) -> None:
+    plain, bounded = (
+        json.loads(CliRunner().invoke(cli, ["plan", "-f", manifests, "-o", "json", *more]).stdout)
+        for more in ([], ["--bound"])
+    )
+
+    assert "bound" not in plain
+    assert 0 < bounded["bound"]["hourly"] <= bounded["summary"]["hourly"]
+    assert bounded["bound"]["gap"] == pytest.approx(bounded["summary"]["hourly"] / bounded["bound"]["hourly"] - 1)
+    assert sum(part["pods"] for part in bounded["bound"]["parts"]) == 7
+
+
+@pytest.mark.parametrize(
+    "more", [["--scenario", "-"], ["-f", "x.yaml", "--explain", "web-0"]], ids=["scenario", "explain"]
+)
+def test_it_is_about_a_whole_plan_of_manifests(more: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["plan", "--bound", *more], input="{}")
+
+    assert result.exit_code == 2

@@ -1,0 +1,165 @@
+"""Odd and huge questions: an answer, whatever comes in."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from tests.builders import (
+    SHELF,
+    away_from,
+    existing_node,
+    instance_type,
+    near_term,
+    near_to,
+    node_pool,
+    offering,
+    pod,
+    pods,
+    problem,
+    requirement,
+)
+
+from joiner.catalog.market import RESERVED_DIVISOR
+from joiner.model.labels import ZONE
+from joiner.model.meta import replace
+from joiner.model.pod import Pod
+from joiner.scheduling.schedule import schedule
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+TERMS = [near_term(f"app-{number}", ZONE) for number in range(500)]
+
+
+def copies(original: Pod, count: int) -> tuple[Pod, ...]:
+    metas = (replace(original.metadata, name=f"copy-{n}", uid=f"copy-{n}") for n in range(count))
+    return tuple(replace(original, metadata=each) for each in metas)
+
+
+def test_of_ten_thousand_pods_that_stay_apart_one_takes_the_reservation() -> None:
+    ways = [offering("reserved", "a", 1.0, 1, "cr-1", divisor=RESERVED_DIVISOR), offering(zone="a", price=1.0)]
+    lonely = copies(pod(labels={"app": "lonely"}, affinity=away_from("lonely")), 10_000)
+
+    plan = schedule(problem(lonely, types=(SHELF[0], instance_type("paid", ways))))
+
+    assert [len(claim.pods) for claim in plan.claims] == [1] * 10_000
+    assert Counter(claim.reservations for claim in plan.claims) == {("cr-1",): 1, (): 9_999}
+
+
+def test_a_pod_that_asks_for_a_billion_cores_is_refused_and_nobody_else() -> None:
+    plan = schedule(problem([pod("greedy", "1000000000"), pod("modest")]))
+
+    assert [each.pod for each in plan.refusals] == ["default/greedy"]
+    assert [claim.pods for claim in plan.claims] == [("default/modest",)]
+
+
+def test_a_hundred_thousand_impossible_pods_are_told_one_reason() -> None:
+    plan = schedule(problem(copies(pod(cpu="1000"), 100_000)))
+
+    assert len(plan.refusals) == 100_000
+    assert len({each.reasons for each in plan.refusals[::1000]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("affinity", "placed"),
+    [
+        pytest.param({"podAffinity": {REQUIRED: TERMS}}, 0, id="needs 500 apps that are nowhere"),
+        pytest.param({"podAntiAffinity": {REQUIRED: TERMS}}, 1, id="keeps away from 500"),
+        pytest.param(
+            {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term} for term in TERMS]}}, 1, id="likes 500"
+        ),
+        pytest.param(
+            {
+                "nodeAffinity": {
+                    REQUIRED: {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [requirement("example.com/n", "In", str(n))]} for n in range(500)
+                        ]
+                    }
+                }
+            },
+            0,
+            id="500 node terms",
+        ),
+    ],
+)
+def test_a_pod_with_five_hundred_terms_gets_an_answer(affinity: dict[str, Any], placed: int) -> None:
+    plan = schedule(problem([pod(affinity=affinity)]))
+
+    assert len(plan.claims) == placed
+    assert len(plan.refusals) == 1 - placed
+
+
+def test_pods_that_wait_for_one_another_are_refused_without_end() -> None:
+    waiting = [
+        pod(one, labels={"app": one}, affinity=near_to(other)) for one, other in (("a", "b"), ("b", "c"), ("c", "a"))
+    ]
+
+    assert len(schedule(problem(waiting)).refusals) == 3
+
+
+def test_one_that_is_there_already_breaks_the_circle() -> None:
+    waiting = [pod(one, labels={"app": one}, affinity=near_to(other)) for one, other in (("a", "b"), ("b", "a"))]
+    running = pod("old", labels={"app": "a"}, nodeName="node-a")
+
+    plan = schedule(problem(waiting, bound=(running,), nodes=(existing_node(),)))
+
+    assert plan.placements == {"node-a": ("default/a", "default/b")}
+
+
+@pytest.mark.parametrize(
+    ("types", "pools"),
+    [((), (node_pool(),)), (SHELF, ()), ((instance_type("bare", []),), (node_pool(),))],
+    ids=["no types", "no pools", "no offerings"],
+)
+def test_where_nothing_can_be_bought_pods_still_go_to_nodes(types: Any, pools: Any) -> None:
+    plan = schedule(problem(pods(5), types=types, pools=pools, nodes=(existing_node(),)))
+
+    assert {name: len(members) for name, members in plan.placements.items()} == {"node-a": 4}
+    assert [bool(each.reasons) for each in plan.refusals] == [True]
+
+
+def test_a_pool_that_allows_none_of_its_types_does_not_stop_the_other() -> None:
+    nothing = node_pool("nothing", [requirement(ZONE, "In", "nowhere")], weight=100)
+
+    assert [claim.nodepool for claim in schedule(problem(pods(1), nothing, node_pool("fine"))).claims] == ["fine"]
+
+
+def test_what_costs_nothing_is_bought() -> None:
+    types = (instance_type("free", [offering(price=0.0)]), instance_type("dear", [offering(price=5.0)]))
+
+    plan = schedule(problem(pods(7), types=types))
+
+    assert (plan.price, len(plan.refusals)) == (0.0, 0)
+
+
+def test_no_pods_need_nothing() -> None:
+    plan = schedule(problem(()))
+
+    assert (plan.claims, plan.placements, plan.refusals) == ((), {}, ())
+
+
+def test_a_pod_without_requests_takes_a_place_among_the_pods_of_a_node() -> None:
+    plan = schedule(problem([pod(f"idle-{n}", None, None) for n in range(9)], types=SHELF[:1]))
+
+    assert sorted(len(claim.pods) for claim in plan.claims) == [1, 8]
+
+
+class Coins:
+    """Effort that is spent after so many questions."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def spent(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("coins", [0, 1, 3, 10])
+def test_effort_that_runs_out_keeps_what_was_found(coins: int) -> None:
+    plan = schedule(problem(pods(6, cpu="900m", affinity=away_from("web"))), effort=Coins(coins))
+
+    placed = sum(len(claim.pods) for claim in plan.claims)
+    assert placed + len(plan.not_attempted) == 6
+    assert placed >= min(coins, 6)
+    assert not plan.refusals
