@@ -107,7 +107,7 @@ def _draw_bound(least: Bound, plan: Plan) -> None:
     click.echo(f"\n{output.bold(f'No plan {placing}costs less than {planview.money(least.price)} $/h{far}')}")
     if least.dropped:
         click.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
-    if not least.exact:
+    if least.method == "climb" and not least.exact:
         click.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
 
 

@@ -65,7 +65,7 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
         parts=tuple(parts),
         nodes=certificate.nodes,
         surplus=certificate.surplus,
-        exact=exact,
+        exact=exact or not relaxation.pods,
         method="climb" if found is None else "solver",
         dropped=relaxation.dropped,
     )
