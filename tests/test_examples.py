@@ -267,3 +267,13 @@ def test_mistakes_are_told_all_at_once() -> None:
         ("Provisioner/default", "error"),
     ]
     assert all(each["line"] for each in problems)
+
+
+def test_a_first_plan_keeps_the_database_apart_and_says_who_is_left_over() -> None:
+    result = CliRunner().invoke(cli, ["plan", "-f", "examples/17-a-first-plan", "-o", "json"])
+    plan = json.loads(result.output)
+
+    databases = [claim for claim in plan["claims"] if any(name.startswith("default/db-") for name in claim["pods"])]
+    assert len(databases) == 2
+    assert {claim["options"][0]["capacityType"] for claim in databases} == {"on-demand"}
+    assert [refused["pod"] for refused in plan["leftOver"]] == ["default/report-0"]
