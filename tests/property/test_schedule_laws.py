@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.differential import pieces
@@ -24,6 +25,7 @@ from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Run, key_of
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.worth import PricedRun, Share
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
 _NOT_SHRUNK = (Phase.explicit, Phase.generate)
@@ -208,6 +210,32 @@ def test_a_plan_leaves_no_more_pods_out_than_first_fit_and_is_not_dearer_for_the
 
     assert len(plan.refusals) <= len(plain.refusals)
     assert len(plan.refusals) < len(plain.refusals) or plan.price <= plain.price + 1e-9
+
+
+@FEW
+@given(scenarios())
+def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
+    run = PricedRun(question(scenario).problem, Unlimited())
+    run.place()
+    limits = {tuple(sorted(run.key(position) for _, position, _ in claim.members)): claim for claim in run.claims}
+
+    for claim in run.plan().claims:
+        opened_at = limits[claim.pods].cost_max
+        assert claim.reservations or opened_at is None or claim.price <= opened_at
+
+
+@FEW
+@given(scenarios())
+def test_many_at_once_is_the_same_as_one_by_one(scenario: Json) -> None:
+    problem = question(scenario).problem
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Share, "plain", property(lambda share: False))
+        one_by_one = PricedRun(problem, Unlimited())
+        one_by_one.place()
+    many = PricedRun(problem, Unlimited())
+    many.place()
+
+    assert outcome(problem, many.plan()) == outcome(problem, one_by_one.plan())
 
 
 _PROGRAM = """

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from joiner.model import labels
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import ContainerPort
 from joiner.model.taints import untolerated
@@ -260,10 +261,14 @@ class Openings:
 _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)
 
 
-def record(claim: Claim, each: PodClass, step: Step) -> None:
-    """Tell every group that cares that a pod of the class is on the claim."""
+_RESERVED: Final = Requirements([Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))])
+
+
+def record(claim: Claim, each: PodClass, step: Step, reserved: bool) -> None:
+    """Tell every group that cares that a pod of the class is on the claim, which may count on a reservation."""
+    node = claim.requirements & _RESERVED if reserved else claim.requirements
     for group in each.counted:
-        if not group.node_filter.matches(claim.requirements, claim.template.taints):
+        if not group.node_filter.matches(node, claim.template.taints):
             continue
         if group.key == HOSTNAME:
             group.record_host(claim.number, claim.host)

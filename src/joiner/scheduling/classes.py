@@ -11,7 +11,7 @@ from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
 from joiner.scheduling.amounts import Amounts
-from joiner.scheduling.groups import Groups, labels_of
+from joiner.scheduling.groups import Groups, Labels, labels_of
 from joiner.scheduling.preferences import Wishes, steps, wishes
 from joiner.scheduling.topology import Group
 from joiner.scheduling.volumes import PodVolumes, Shelf
@@ -75,7 +75,10 @@ class PodClass:
         """The state of the run at which the class last found no place."""
 
 
-def key_of(pod: Pod, specs: dict[int, bytes]) -> tuple[object, ...]:
+ClassKey = tuple[Labels, bytes, str, bytes]
+
+
+def key_of(pod: Pod, specs: dict[int, bytes]) -> ClassKey:
     """Equal for pods that no rule can tell apart. Pods often share their spec, so each object is written down once."""
     spec = specs.get(id(pod.spec))
     if spec is None:
@@ -85,20 +88,26 @@ def key_of(pod: Pod, specs: dict[int, bytes]) -> tuple[object, ...]:
     return (labels_of(pod), spec, own_volume, allocated)
 
 
-def classify(pods: Sequence[Pod], names: Sequence[str], shelf: Shelf) -> tuple[list[PodClass], list[PodClass]]:
-    """The classes in order of first appearance, and for each pod the class it belongs to."""
-    by_key: dict[tuple[object, ...], PodClass] = {}
-    of_pod: list[PodClass] = []
+def keys_of(pods: Iterable[Pod]) -> list[ClassKey]:
+    """The key of each pod."""
     specs: dict[int, bytes] = {}
-    for pod in pods:
-        key = key_of(pod, specs)
-        found = by_key.get(key)
-        if found is None:
-            wanted = podrequests.of_pod(pod)
-            amounts = tuple(wanted.get(name, 0) for name in names)
-            found = by_key[key] = PodClass(len(by_key), pod, amounts, shelf.volumes_of(pod))
-        of_pod.append(found)
-    return list(by_key.values()), of_pod
+    return [key_of(pod, specs) for pod in pods]
+
+
+def classify(
+    pods: Sequence[Pod], keys: Sequence[ClassKey], names: Sequence[str], shelf: Shelf
+) -> tuple[list[PodClass], list[PodClass]]:
+    """The classes, numbered by what they are and not by where they stand, and for each pod the class it belongs to."""
+    first: dict[ClassKey, Pod] = {}
+    for key, pod in zip(keys, pods, strict=True):
+        first.setdefault(key, pod)
+    by_key: dict[ClassKey, PodClass] = {}
+    for number, key in enumerate(sorted(first)):
+        pod = first[key]
+        wanted = podrequests.of_pod(pod)
+        amounts = tuple(wanted.get(name, 0) for name in names)
+        by_key[key] = PodClass(number, pod, amounts, shelf.volumes_of(pod))
+    return list(by_key.values()), [by_key[key] for key in keys]
 
 
 def prepare(

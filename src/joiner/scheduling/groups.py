@@ -55,6 +55,7 @@ class Groups:
                 counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
         self._everywhere = everywhere
         self._universe = universe
+        self._asked: dict[tuple[int, int, str, bool], Group] = {}
         self._groups: dict[object, Group] = {}
         self._inverse: dict[object, Group] = {}
         self._counted: dict[Labels, tuple[Group, ...]] = {}
@@ -117,6 +118,14 @@ class Groups:
         return tuple(self._term(pod, term, ANTI_AFFINITY, self._inverse) for term in terms)
 
     def _term(self, pod: Pod, term: PodAffinityTerm, kind: str, table: dict[object, Group]) -> Group:
+        # The steps of a pod ask for the same terms again and again; both objects outlive the run.
+        question = (id(pod), id(term), kind, table is self._inverse)
+        found = self._asked.get(question)
+        if found is None:
+            found = self._asked[question] = self._made(pod, term, kind, table)
+        return found
+
+    def _made(self, pod: Pod, term: PodAffinityTerm, kind: str, table: dict[object, Group]) -> Group:
         selector = selector_of(
             term.label_selector, pod.metadata.labels, term.match_label_keys, term.mismatch_label_keys
         )

@@ -63,6 +63,8 @@ class Plan(Value):
     refusals: tuple[Refusal, ...] = ()
     not_attempted: tuple[str, ...] = ()
     """Pods that were not tried before the effort was spent."""
+    dropped: int = 0
+    """How many pods lost their place because the types a claim may name do not leave the values it must."""
     planner: str = ""
     """Which way of planning won."""
 

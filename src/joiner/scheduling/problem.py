@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 from joiner.catalog.build import Catalog
-from joiner.model.affinity import TopologySpreadConstraint
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value
 from joiner.model.nodepool import NodePool
@@ -61,14 +60,7 @@ class Policy(Value):
     types_max: int = 600
     """How many instance types a claim may name."""
     reserved_capacity: bool = True
-    node_price: float = 0.0
-    """What a node costs beyond its price, as a fraction of the median price of the offerings in play."""
-    spot_width: int = 0
-    """How many launchable types a spot claim should keep, where pods and pool leave as many."""
-    spot_width_cost: float = 0.0
-    """By which fraction a claim may get dearer for that."""
-    default_spread: tuple[TopologySpreadConstraint, ...] = ()
-    """Constraints for pods that have none of their own; each already carries the pod's selector when it gets there."""
+    """Whether capacity reservations are used at all."""
 
 
 class Problem(Value):

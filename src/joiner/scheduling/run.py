@@ -23,7 +23,7 @@ from joiner.scheduling.claims import (
     record,
     settle_waiting,
 )
-from joiner.scheduling.classes import PodClass, Step, classify, prepare
+from joiner.scheduling.classes import PodClass, Step, classify, keys_of, prepare
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.finish import Costs, cheapest, finished
@@ -55,6 +55,8 @@ class Desk:
         self.names = _resource_names(problem)
         self.joined = Joined(problem.vocabulary.well_known)
         self.universe = Universe(problem)
+        self.keys = keys_of(problem.pods)
+        """What each pod is, as far as rules can tell."""
 
 
 class TooDear(Exception):
@@ -75,14 +77,14 @@ class Run:
     ) -> None:
         self._problem = problem
         self._cost_max = cost_max
-        self._effort = effort
+        self.effort = effort
         self.policy = problem.policy
         self.vocabulary = vocabulary = problem.vocabulary
         self._desk = desk or Desk(problem)
         self.names = self._desk.names
         self.joined = self._desk.joined
         shelf = Shelf(problem.storage, vocabulary)
-        self.classes, self.of_pod = classify(problem.pods, self.names, shelf)
+        self.classes, self.of_pod = classify(problem.pods, self._desk.keys, self.names, shelf)
         self.templates = self._templates()
         batch = frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid)
         self.groups = Groups(problem, batch, self._desk.universe)
@@ -155,10 +157,11 @@ class Run:
         cpu = self.names.index(CPU)
         memory = self.names.index(MEMORY)
 
-        def order(position: int) -> tuple[int, int, int, datetime, str, int]:
-            amounts, meta = self.of_pod[position].amounts, pods[position].metadata
+        def order(position: int) -> tuple[int, int, int, datetime, int, str, int]:
+            each, meta = self.of_pod[position], pods[position].metadata
             rank = -(pods[position].spec.priority or 0) if self.by_priority else 0
-            return (rank, -amounts[cpu], -amounts[memory], meta.creation_timestamp or _LONG_AGO, meta.uid, position)
+            born = meta.creation_timestamp or _LONG_AGO
+            return (rank, -each.amounts[cpu], -each.amounts[memory], born, each.number, meta.uid, position)
 
         return sorted(range(len(pods)), key=order)
 
@@ -178,7 +181,7 @@ class Run:
             for at, position in enumerate(waiting):
                 if self._cost_max is not None and at % _LOOK_AT_COST == 0 and self.cost() > self._cost_max:
                     raise TooDear
-                if self._effort.spent():
+                if self.effort.spent():
                     stopped = waiting[at:]
                     break
                 each = self.of_pod[position]
@@ -301,7 +304,7 @@ class Run:
             assert held, "a claim was promised a reservation that is gone"
         if claim.waiting:
             settle_waiting(claim)
-        record(claim, each, step)
+        record(claim, each, step, reserved=bool(found.reserved))
 
     def _grow(self, number: int, bit: int, size: int) -> None:
         """A claim has one pod more. Among claims of one size, new ones are asked last and the latest to grow first."""
@@ -367,6 +370,7 @@ class Run:
             },
             refusals=tuple(refused[position] for position in sorted(refused)),
             not_attempted=tuple(self.key(position) for position in self._stopped),
+            dropped=len(dropped),
             planner=self.planner,
         )
 

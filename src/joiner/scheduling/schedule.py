@@ -4,17 +4,31 @@ from typing import Final
 
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
+from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Desk, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
-PLANNERS: Final[tuple[type[Run], ...]] = (PricedRun,)
+PLANNERS: Final[tuple[type[Run], ...]] = (PricedRun, RoundedRun)
 """The ways to plan beside first fit, which is the net under all of them."""
-MORE_PLANNERS: Final[tuple[type[Run], ...]] = (ConstrainedFirstRun, GuardedRun, TightGuardedRun)
+MORE_PLANNERS: Final[tuple[type[Run], ...]] = (RepricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways that take longer or win more rarely: for problems that are small enough to try them all."""
 SMALL: Final = 400
-"""Up to so many pods a problem is small."""
+"""Up to so many pods everything is tried."""
+LARGE: Final = 2_000
+"""From so many pods on only the most promising way is tried."""
+MANY_ALIKE: Final = 10
+"""How many pods of a class make whole nodes of one pattern pay."""
+
+
+def _planners(pods: int, classes: int) -> tuple[type[Run], ...]:
+    """The ways that are worth their time."""
+    if pods <= SMALL:
+        return (*PLANNERS, *MORE_PLANNERS)
+    if pods < LARGE:
+        return PLANNERS
+    return (RoundedRun,) if pods >= MANY_ALIKE * classes else (PricedRun,)
 
 
 def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
@@ -24,8 +38,7 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     """
     granted = effort or Unlimited()
     desk = Desk(problem)
-    planners = PLANNERS if len(problem.pods) > SMALL else (*PLANNERS, *MORE_PLANNERS)
-    runs = [planner(problem, granted, desk) for planner in planners]
+    runs = [planner(problem, granted, desk) for planner in _planners(len(desk.keys), len(set(desk.keys)))]
     for run in runs:
         run.place()
     complete = [run for run in runs if run.sound and not run.left_over()]
@@ -33,11 +46,22 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     try:
         net.place()
     except TooDear:
-        return min(complete, key=_order).plan()
+        return _best(complete)
     if net.left_over() and _limits_and_priorities(problem):
         return _by_priority(problem, granted, desk, net).plan()
     refused = net.left_over()
-    return min([net, *(run for run in runs if run.sound and run.left_over() <= refused)], key=_order).plan()
+    return _best([net, *(run for run in runs if run.sound and run.left_over() <= refused)])
+
+
+def _best(runs: list[Run]) -> Plan:
+    """The plan of the best run; one that loses pods when its claims are written down makes way for the next."""
+    plans: list[Plan] = []
+    for run in sorted(runs, key=_order):
+        plan = run.plan()
+        if not plan.dropped:
+            return plan
+        plans.append(plan)
+    return min(plans, key=lambda plan: len(plan.refusals))
 
 
 class ImportantFirst(Run):
@@ -65,4 +89,4 @@ def _order(run: Run) -> tuple[int, int, float, int]:
 
     Prices are rounded, so that no decision rests on the last digits of a sum.
     """
-    return (run.left_over().total(), -run.reserved(), round(run.price(), 9), len(run.claims))
+    return (run.left_over().total(), -run.reserved(), float(f"{run.price():.9g}"), len(run.claims))

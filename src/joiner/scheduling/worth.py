@@ -181,9 +181,19 @@ class PricedRun(Run):
                 share = size.shares[-1]
                 if not share.positions:
                     size.shares.pop()
+                elif self.effort.spent():
+                    yield from self._rest()
+                    return
                 elif not self._open(size, share):
                     size.left -= 1
                     yield share.positions.pop()
+
+    def _rest(self) -> Iterator[int]:
+        """Whoever still waits."""
+        for size in self._ordered:
+            size.left = 0
+            for share in size.shares:
+                yield from share.positions
 
     def _open(self, size: Size, share: Share) -> bool:
         """Open the best claim for the next pod of a size, and fill it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joiner.catalog.market import UNLIMITED
+from joiner.catalog.market import UNLIMITED, Option
 from joiner.cli import answer, scenario
 from joiner.cli.scenario import Scenario, Unanswerable
 from joiner.cli.wire import split
@@ -14,7 +14,7 @@ from joiner.clock import SystemClock
 from joiner.model import labels, resources
 from joiner.model.taints import Taint
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.plan import Option, Plan, PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
 from joiner.scheduling.problem import Problem
 
 RESERVATION = "oracle.test/reservation-id"
@@ -200,7 +200,6 @@ def test_options_become_the_policy() -> None:
 
     assert (policy.preferences, policy.min_values, policy.types_max) == ("Ignore", "BestEffort", 7)
     assert not policy.reserved_capacity
-    assert (policy.node_price, policy.spot_width) == (0.0, 0)
 
 
 # -- what cannot be answered ---------------------------------------------------------------------------------------------

@@ -206,3 +206,18 @@ def test_a_claim_whose_flexibility_is_lost_to_truncation_says_so() -> None:
     plan = schedule(problem([pod()], pool, policy=Policy(min_values="BestEffort", types_max=2)))
 
     assert [claim.min_values_relaxed for claim in plan.claims] == [True]
+
+
+def test_a_node_that_will_come_out_of_a_reservation_does_not_count_for_pods_that_shun_reservations() -> None:
+    types = (
+        instance_type("paid", [offering("reserved", "b", 0.0, 1, "cr-1"), offering(zone="a")]),
+        instance_type("plain", [offering("spot", "b", 0.0)]),
+    )
+    shun = {"matchExpressions": [requirement(CAPACITY_TYPE, "NotIn", "reserved")]}
+    first = pod("first", "1", labels={"app": "web"}, **SPREAD)
+    shunning = pods(2, cpu="300m", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [shun]}}}, **SPREAD)
+
+    plan = schedule(problem([first, *shunning], types=types))
+
+    counted = by_zone(Plan(claims=tuple(claim for claim in plan.claims if not claim.reservations)))
+    assert abs(counted["a"] - counted["b"]) <= 1
