@@ -1,4 +1,4 @@
-"""A first look: what a NodePool can buy, and why. Runs the real commands on the lessons, and says what one sees.
+"""A first look: what a NodePool can buy, and what it should buy for some pods. Runs the real commands on the lessons, and says what one sees.
 
 python tools/demo.py
 """
@@ -59,6 +59,13 @@ STEPS = (
         "Reserved machines come first, whatever their size. When they are used up, the pool buys on demand.",
     ),
     Step(
+        "What should be bought for these pods?",
+        "A web shop: a front end spread over zones, a database that must not be on spot, workers that take anything, and one"
+        " job that asks for more than any machine has.",
+        "plan -f examples/17-a-first-plan --bound",
+        "The plan with its price, how far that is from the cheapest possible one, and why the job is left over.",
+    ),
+    Step(
         "Is this manifest right?",
         "The rules of the API server, without an API server, and everything at once.",
         "validate examples/16-mistakes",
@@ -92,7 +99,7 @@ def play(number: int, step: Step) -> bool:
 
 def main() -> int:
     """Tell all steps; fails when a command does not do what it should."""
-    print(styled("Joiner: what a NodePool can buy, and why.", "1"))
+    print(styled("Joiner: what a NodePool can buy, and what it should.", "1"))
     say("Every command below is real and reads the manifests under examples/. No cluster, no cloud account.")
     failed = [step.command for number, step in enumerate(STEPS, start=1) if not play(number, step)]
     if failed:
