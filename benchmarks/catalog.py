@@ -14,6 +14,7 @@ from joiner.catalog.index import Index
 from joiner.catalog.market import InstanceType
 from joiner.catalog.overlay import Overlays
 from joiner.catalog.settings import settle
+from joiner.catalog.stock import Stock
 from joiner.clock import SystemClock
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
@@ -94,7 +95,7 @@ def full_build(raw: tuple[InstanceType, ...], adjustments: Adjustments, of: list
 def stages(raw: tuple[InstanceType, ...], adjustments: Adjustments, of: list[NodePool]) -> dict[str, float]:
     """Seconds of each stage for all pools, without anything being shared."""
     vocabulary = KwokProvider(World(), SystemClock()).vocabulary()
-    spent = {"settings": 0.0, "matching overlays": 0.0, "applying overlays": 0.0, "index": 0.0}
+    spent = dict.fromkeys(("settings", "matching overlays", "applying overlays", "index", "stock"), 0.0)
     for pool in of:
         started = perf_counter()
         settled = settle(raw, adjustments.settings, vocabulary)
@@ -105,8 +106,10 @@ def stages(raw: tuple[InstanceType, ...], adjustments: Adjustments, of: list[Nod
         spent["matching overlays"] += (after := perf_counter()) - lap
         result = tuple(map(overlaying.overlaid, settled.types, effects))
         spent["applying overlays"] += (done := perf_counter()) - after
-        Index(result, vocabulary.well_known)
-        spent["index"] += perf_counter() - done
+        index = Index(result, vocabulary.well_known)
+        spent["index"] += (indexed := perf_counter()) - done
+        Stock(result, index.labels, vocabulary)
+        spent["stock"] += perf_counter() - indexed
     return spent
 
 

@@ -10,10 +10,12 @@ from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Desk, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
-PLANNERS: Final[tuple[type[Run], ...]] = (PricedRun, RoundedRun)
-"""The ways to plan beside first fit, which is the net under all of them."""
-MORE_PLANNERS: Final[tuple[type[Run], ...]] = (RepricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
-"""Ways that take longer or win more rarely: for problems that are small enough to try them all."""
+BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
+"""Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
+BY_PROGRAMME: Final[tuple[type[Run], ...]] = (RoundedRun, RepricedRun)
+"""Ways to plan that first find out what each pod is worth when all are served together."""
+TINY: Final = 60
+"""Up to so many pods a plan is expected at once."""
 SMALL: Final = 400
 """Up to so many pods everything is tried."""
 LARGE: Final = 2_000
@@ -23,11 +25,15 @@ MANY_ALIKE: Final = 10
 
 
 def _planners(pods: int, classes: int) -> tuple[type[Run], ...]:
-    """The ways that are worth their time."""
+    """The ways that are worth their time, beside first fit, which is the net under all of them."""
+    if pods <= 1:
+        return ()  # first fit buys the cheapest node for a single pod; there is nothing to gain
+    if pods <= TINY:
+        return BY_HAND
     if pods <= SMALL:
-        return (*PLANNERS, *MORE_PLANNERS)
+        return (*BY_HAND, *BY_PROGRAMME)
     if pods < LARGE:
-        return PLANNERS
+        return (PricedRun, RoundedRun)
     return (RoundedRun,) if pods >= MANY_ALIKE * classes else (PricedRun,)
 
 
