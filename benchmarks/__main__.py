@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import page
+
 HERE = Path(__file__).resolve().parent
 NAMES = ("catalog", "scheduling")
 
@@ -46,6 +48,7 @@ def main(names: list[str]) -> int:
         path = HERE / "results" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(kept, indent=2) + "\n")
+    page.write()
     return 0
 
 

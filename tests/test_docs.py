@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from benchmarks import page
 from tools import gen_reference
 
 from joiner.cli.main import COMMANDS, cli
@@ -110,3 +111,9 @@ def test_every_room_is_on_the_map() -> None:
     )
 
     assert [room for room in rooms if f"**{room}**" not in text] == []
+
+
+def test_the_page_of_measurements_is_made_from_the_numbers_that_are_kept() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.text(), (
+        "run: python -c 'from benchmarks import page; page.write()'"
+    )

@@ -2,7 +2,8 @@
 
 What a pod is *worth* is the smallest share of a node's price at which it could be served: over all kinds of node it may run on,
 the price divided by how many like it fit. A claim is opened as the kind whose best filling is worth most per dollar, and from
-then on takes nobody who would make it dearer. Every pod goes through the same rules as anywhere else.
+then on takes nobody who would make it dearer by more than they are worth. Every pod goes through the same rules as anywhere
+else.
 """
 
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class PricedRun(Run):
         """Place what can be placed: on nodes that are there, then claim by claim, the rest as usual."""
         waiting = [position for position in self.queue() if self.of_pod[position].number not in self.ignored]
         rest = [position for position in waiting if not self._stays(position)]
-        self._unplaced_shares: list[Share] = []
+        self._unplaced: list[int] = []
         self._last: tuple[Size | None, float | None, dict[Size, int]] = (None, None, {})
         sizes = self._sizes(rest)
         self._rooms = {id(template): self._room(template) for template in self.templates}
@@ -93,7 +94,6 @@ class PricedRun(Run):
             size.worth = self._worth(size)
         self._ordered = sorted(sizes, key=self._precedence)
         leftover = [*self._buy(), *self._unplaced]
-        leftover += [position for share in self._unplaced_shares for position in share.positions]
         order = {position: rank for rank, position in enumerate(rest)}
         self.settle(sorted(leftover, key=order.__getitem__))
         self.sound = self._spreading.balanced()
@@ -122,11 +122,11 @@ class PricedRun(Run):
             if each.number not in members:
                 continue
             if each.steps[0].impossible:
-                self._unplaced_shares.append(Share(each, each.steps[0], members[each.number]))
+                self._unplaced += members[each.number]
                 continue
             for share in spreading.shares(each, members[each.number]):
                 self._take_share(share, sizes)
-        self._unplaced = spreading.left
+        self._unplaced += spreading.left
         self._spreading = spreading
         return list(sizes.values())
 
@@ -134,7 +134,7 @@ class PricedRun(Run):
         each = share.each
         chosen = self._first_choice(each, share.step)
         if chosen is None:
-            self._unplaced_shares.append(share)
+            self._unplaced += share.positions
             return
         template, requirements = chosen
         group, most = _host_limit(share.step)
