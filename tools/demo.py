@@ -1,6 +1,6 @@
-"""A first look: what a NodePool can buy, and what it should buy for some pods. Runs the real commands on the lessons, and says what one sees.
+"""A first look: what a NodePool can buy, and what it should buy for some pods.
 
-python tools/demo.py
+Runs the real commands on the lessons, and says what one sees: `python tools/demo.py`.
 """
 
 import os
