@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from joiner.cli import catalog_data, catalog_text, inputs, output, storefront
+from joiner.cli import catalog_data, catalog_text, inputs, output, standin, storefront
 from joiner.cli.world import load
 
 EPILOG = """\b
@@ -24,6 +24,7 @@ Exit codes:
 
 @click.command("catalog", short_help="Show what NodePools can buy, at which price, and why.", epilog=EPILOG)
 @inputs.option
+@standin.option
 @click.option("--nodepool", metavar="NAME", help="Only this NodePool; all of the files otherwise.")
 @click.option("--type", "names", multiple=True, metavar="NAME", help="Only this instance type; may be repeated.")
 @click.option("--explain", "explained", is_flag=True, help="Show why types are left out and which object changed what.")
@@ -35,6 +36,7 @@ Exit codes:
 def command(
     ctx: click.Context,
     filenames: tuple[str, ...],
+    catalogue: str | None,
     nodepool: str | None,
     names: tuple[str, ...],
     explained: bool,
@@ -48,7 +50,7 @@ def command(
     """
     if not filenames:
         raise click.UsageError("Name manifests with -f: a file, a folder, or - for standard input.")
-    opened = asyncio.run(storefront.open_for(load(filenames), nodepool, names))
+    opened = asyncio.run(storefront.open_for(standin.stand_in(load(filenames), catalogue), nodepool, names))
     if form == output.TABLE:
         catalog_text.show(opened, names, explained, limit)
     else:

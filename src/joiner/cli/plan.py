@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from joiner.cli import answer, inputs, output, planview, scenario, storefront, wire
+from joiner.cli import answer, inputs, output, planview, scenario, standin, storefront, wire
 from joiner.cli.question import ask
 from joiner.cli.world import Unsound, World, load
 from joiner.clock import SystemClock
@@ -25,6 +25,7 @@ Examples:
   kubectl get nodes,pods,nodeclaims -A -o yaml | joiner plan -f pools.yaml -f -
   joiner plan -f manifests/ --explain web-0
   joiner plan -f manifests/ --bound
+  joiner plan -f for-aws/ --instance-types ec2/us-east-1
   joiner plan -f manifests/ -o json | jq '.summary.hourly'
   joiner plan --scenario scenarios.jsonl --output json
 """
@@ -32,6 +33,7 @@ Examples:
 
 @click.command("plan", short_help="Show what would be bought for pods, where they would go, and why.", epilog=EPILOG)
 @inputs.option
+@standin.option
 @click.option("--explain", "explained", metavar="POD", help="Only this pod: where it goes, or what keeps it out.")
 @click.option(
     "--bound", "bounded", is_flag=True, help="Also say what no plan can cost less than, and how near this one is."
@@ -48,6 +50,7 @@ Examples:
 def command(
     ctx: click.Context,
     filenames: tuple[str, ...],
+    catalogue: str | None,
     explained: str | None,
     bounded: bool,
     scenarios: str | None,
@@ -60,7 +63,7 @@ def command(
     where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
-        if filenames or explained is not None or bounded:
+        if filenames or catalogue is not None or explained is not None or bounded:
             raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
         _answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))
         return
@@ -68,7 +71,7 @@ def command(
         raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
     if bounded and explained is not None:
         raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
-    view = _planned(load(filenames))
+    view = _planned(standin.stand_in(load(filenames), catalogue))
     if explained is not None:
         planview.explain(view, explained, form)
     elif form == output.TABLE:

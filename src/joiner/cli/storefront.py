@@ -118,7 +118,10 @@ def _provider_name(pool: NodePool, world: World, readers: Mapping[type[KubeObjec
     found = next((kind for kind in readers if (kind.group, kind.kind) == (reference.group, reference.kind)), None)
     if found is None:
         kinds = ", ".join(sorted(f"{kind.kind} of {kind.group}" for kind in readers))
-        raise Unsound(f"no installed provider reads a {reference.kind} of {reference.group}; they read {kinds}")
+        raise Unsound(
+            f"no installed provider reads {reference.kind} of {reference.group}; they read {kinds}. To try the pool on a"
+            " catalogue of instance types instead, add --instance-types ec2/us-west-2"
+        )
     if world.get(found, reference.name) is None:
         near = nearest(reference.name, (each.metadata.name for each in world.all(found)))
         raise Unsound(
