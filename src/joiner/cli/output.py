@@ -5,6 +5,7 @@ and a pipe gets whole. The table library is imported only to draw on a terminal.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,10 +67,11 @@ def data(value: Any, form: str) -> None:
 
 def table(drawn: Table) -> None:
     """Print a table."""
-    if sys.stdout.isatty():
+    lines = plain(drawn)
+    if sys.stdout.isatty() and max(map(len, lines)) <= shutil.get_terminal_size().columns:
         _draw(drawn)
         return
-    for line in plain(drawn):
+    for line in lines:  # in a narrow terminal lines run over: a number that is broken in two cannot be read
         click.echo(line)
 
 
@@ -116,7 +118,7 @@ def _draw(drawn: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    grid = RichTable(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
+    grid = RichTable(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold" if in_colour() else "")
     for column in drawn.columns:
         grid.add_column(column.name, justify="right" if column.right else "left", overflow="fold")
     for row in drawn.rows:

@@ -28,6 +28,12 @@ Examples:
   joiner plan -f for-aws/ --instance-types ec2/us-east-1
   joiner plan -f manifests/ -o json | jq '.summary.hourly'
   joiner plan --scenario scenarios.jsonl --output json
+
+\b
+Exit codes:
+  0  there is a plan, also when it leaves pods over (not with --strict)
+  1  something is wrong with the input, or no NodePool can be used; with --strict also when pods or NodePools are left out
+  2  wrong usage of the command line
 """
 
 
@@ -45,6 +51,7 @@ Examples:
     metavar="FILE",
     help="Answer scenarios (JSON, one or many, - for standard input) with a line of JSON each.",
 )
+@click.option("--strict", is_flag=True, help="Fail when a pod or a NodePool is left out.")
 @output.option()
 @click.pass_context
 def command(
@@ -54,6 +61,7 @@ def command(
     explained: str | None,
     bounded: bool,
     scenarios: str | None,
+    strict: bool,
     form: str,
 ) -> None:
     """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
@@ -80,6 +88,8 @@ def command(
             _draw_bound(_bound_of(view), view.plan)
     else:
         output.data({**planview.as_data(view), **(_bound_data(view) if bounded else {})}, form)
+    if strict and (view.plan.refusals or view.plan.not_attempted or view.missed):
+        ctx.exit(1)
 
 
 def _planned(world: World) -> planview.View:
@@ -93,7 +103,8 @@ def _planned(world: World) -> planview.View:
     question = ask(world, pools, SystemClock().now(), Policy())
     for note in (*missed, *question.notes):
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
-    return planview.View(question, schedule(question.problem), tuple(dict.fromkeys(each.prices for each in pools)))
+    prices = tuple(dict.fromkeys(each.prices for each in pools))
+    return planview.View(question, schedule(question.problem), prices, tuple(missed))
 
 
 # -- the bound -----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class View:
     plan: Plan
     prices: tuple[str, ...]
     """Where prices come from, and of which day they are."""
+    missed: tuple[str, ...] = ()
+    """Pools that could not be used, and why."""
 
     @cached_property
     def _types(self) -> dict[str, dict[str, InstanceType]]:
@@ -195,7 +197,8 @@ def _found(view: View, name: str) -> str:
         return alike[0]
     if alike:
         raise Unsound(f"there are several pods {name}: {', '.join(alike)}; name one with its namespace")
-    near = nearest(wanted, known)
+    members = [each for each in known if each.startswith(f"{wanted}-")]
+    near = members[0] if members else nearest(wanted, known)
     raise Unsound(f"no pod {name} is waiting for a node{f'; did you mean {short(near)}?' if near else ''}")
 
 
@@ -261,7 +264,7 @@ def as_data(view: View) -> dict[str, Any]:
             "podsOnExistingNodes": sum(map(len, plan.placements.values())),
             "leftOver": len(plan.refusals),
             "notAttempted": len(plan.not_attempted),
-            "hourly": plan.price,
+            "hourly": round(plan.price, 12),
             "monthly": round(plan.price * HOURS_A_MONTH, 2),
         },
         "prices": list(view.prices),

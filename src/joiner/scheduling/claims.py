@@ -67,6 +67,8 @@ class Claim:
         self.ports: list[ContainerPort] = []
         self.attached: dict[str, frozenset[str]] = {}
         self.min_values: Mapping[str, int] = template.min_values
+        self.first_units = 0
+        """What it could be when it was opened: the largest of these counts against the pool's limits."""
         self.cost_max: float | None = None
         """What it may cost at most, if somebody set a price when it was opened."""
         self.waiting: dict[Group, int] = {}
@@ -216,11 +218,15 @@ class Openings:
         return self._reserved(claim, attached, requirements, amounts, new=new)
 
     def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
-        if not each.volumes.attachments:
-            return units
-        for driver, volumes in each.volumes.attachments.items():
-            count = len(claim.attached.get(driver, frozenset()) | volumes)
-            for number, unit in enumerate(claim.template.stock.units):
+        more = each.volumes.attachments
+        together = {driver: claim.attached.get(driver, frozenset()) | volumes for driver, volumes in more.items()}
+        return self._attachable_to(claim.template, together, units)
+
+    def _attachable_to(self, template: Template, attached: Mapping[str, frozenset[str]], units: int) -> int:
+        """The units that can attach so many volumes of each driver."""
+        for driver, volumes in attached.items():
+            count = len(volumes)
+            for number, unit in enumerate(template.stock.units):
                 if units >> number & 1 and unit.volume_limits.get(driver, count) < count:
                     units &= ~(1 << number)
         return units
@@ -256,6 +262,24 @@ class Openings:
         if self._best_effort and new:
             return found._replace(min_values={**claim.min_values, **short})
         return Refused(MIN_VALUES, short)
+
+    def widen(self, claim: Claim) -> None:
+        """Let the claim be every unit that would do as it stands, also those that are dearer than it was opened at."""
+        template, stock = claim.template, claim.template.stock
+        large = 0
+        for group in template.daemons:
+            if not any(port.conflicts(other) for port in claim.ports for other in group.ports):
+                wanted = tuple(map(int.__add__, claim.amounts, group.amounts))
+                large |= group.units & template.fits.large_enough(wanted)
+        units = template.usable & stock.described(claim.requirements) & stock.for_sale(claim.requirements) & large
+        for name in template.left:
+            counted = stock.capacity(name).largest(claim.first_units)
+            units &= ~stock.capacity(name).more_than(counted)
+        claim.units |= self._attachable_to(template, claim.attached, units)
+        if claim.min_values != template.min_values:
+            flexible = self._flexible[template.name]
+            short = flexible.missing(template.min_values, claim.units, claim.requirements)
+            claim.min_values = {**template.min_values, **short}
 
 
 _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)

@@ -193,6 +193,10 @@ class Run:
                 break
         self._left, self._stopped = waiting, stopped
         self.reservations.cheapen(Costs(self))
+        for claim in self.claims:
+            # A price kept pods out that would have made the claim dearer; a launch may fall back to dearer types.
+            if claim.cost_max is not None and self.reservations.holds(claim.number) is None:
+                self.openings.widen(claim)
 
     def _place(self, each: PodClass, position: int) -> bool:
         for step in each.steps:
@@ -291,6 +295,8 @@ class Run:
         """A claim takes a pod, and is from now on what `found` says."""
         bit, size = 1 << claim.number, len(claim.members)
         self._grow(claim.number, bit, size)
+        if not size:
+            claim.first_units = found.units
         if claim.requirements is not found.requirements or not size:
             self._note_domains(bit, found.requirements)
         claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
@@ -355,12 +361,16 @@ class Run:
         """The answer, with everything there is to say about it."""
         pods = self._problem.pods
         claims, dropped = finished(self)
-        refused = {position: explained(self, self.of_pod[position], self.key(position)) for position in self._left}
+        reasons = {each.number: explained(self, each) for each in {self.of_pod[position] for position in self._left}}
+        refused = {
+            position: Refusal(pod=self.key(position), reasons=reasons[self.of_pod[position].number])
+            for position in self._left
+        }
         refused.update(dropped)
         for position, each in enumerate(self.of_pod):
             if each.number in self.ignored:
-                reasons = self.ignored[each.number].reasons
-                refused[position] = Refusal(pod=self.key(position), reasons=reasons, ignored=True)
+                why = self.ignored[each.number].reasons
+                refused[position] = Refusal(pod=self.key(position), reasons=why, ignored=True)
         return Plan(
             claims=claims,
             placements={

@@ -268,3 +268,16 @@ def test_a_pod_on_a_node_is_told_with_the_node() -> None:
 
     assert found["existingNodes"] == [{"name": "n", "pods": ["p"]}]
     assert found["summary"]["podsOnExistingNodes"] == 1
+
+
+def test_a_strict_plan_fails_when_somebody_is_left_over() -> None:
+    lesson = str(Path(__file__).resolve().parents[3] / "examples" / "17-a-first-plan")
+
+    assert CliRunner().invoke(cli, ["plan", "-f", lesson]).exit_code == 0
+    assert CliRunner().invoke(cli, ["plan", "-f", lesson, "--strict"]).exit_code == 1
+
+
+def test_a_workload_that_is_asked_about_is_answered_with_one_of_its_pods() -> None:
+    lesson = str(Path(__file__).resolve().parents[3] / "examples" / "17-a-first-plan")
+
+    assert "did you mean web-0?" in CliRunner().invoke(cli, ["plan", "-f", lesson, "--explain", "web"]).output

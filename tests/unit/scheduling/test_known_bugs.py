@@ -221,3 +221,20 @@ def test_a_node_that_will_come_out_of_a_reservation_does_not_count_for_pods_that
 
     counted = by_zone(Plan(claims=tuple(claim for claim in plan.claims if not claim.reservations)))
     assert abs(counted["a"] - counted["b"]) <= 1
+
+
+def test_a_plan_by_price_leaves_every_type_that_would_do_to_fall_back_to() -> None:
+    plan = schedule(problem([*pods(3, "small", "500m"), *pods(3, "large", "1")]))
+
+    for claim in plan.claims:
+        assert {option.name for option in claim.options} >= {
+            each.name for each in SHELF if resources.fits(claim.requests, each.allocatable())
+        }
+
+
+def test_a_pod_that_only_limits_keep_out_is_told_so() -> None:
+    plan = schedule(problem([pod(cpu="1500m")], node_pool(limits={"cpu": "1"})))
+
+    (reason,) = plan.refusals[0].reasons
+    assert reason.rule == "limits"
+    assert "cpu: 1 left" in reason.message
