@@ -104,6 +104,11 @@ class Stock:
             _, units, count = self._reserved.get(shape, ("", 0, offering.available))
             self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
 
+    @property
+    def has_twins(self) -> bool:
+        """Whether some type is several kinds of node."""
+        return bool(self._twins)
+
     def twins(self, unit: int) -> int:
         """All units of the same type, the unit itself among them; nothing when the type is only one."""
         return self._twins.get(self.units[unit].name, 0)

@@ -99,11 +99,16 @@ def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) 
     prices = stock.prices(requirements, reserved=held)
     known = prices.options.get(claim.units)
     if known is None:
-        best: dict[str, Option] = {}
-        for each in prices.best:
-            if claim.units >> each.unit & 1 and not _ambiguous(stock, claim, requirements, each, held):
-                best.setdefault(stock.units[each.unit].name, prices.option(each, stock.units[each.unit].name))
-        known = prices.options[claim.units] = tuple(best.values())
+        units = claim.units
+        fitting = [each for each in prices.best if units >> each.unit & 1]
+        if stock.has_twins:
+            fitting = [each for each in fitting if not _ambiguous(stock, claim, requirements, each, held)]
+        named: dict[str, Option] = {}
+        for each in fitting:
+            name = stock.units[each.unit].name
+            if name not in named:
+                named[name] = prices.option(each, name)
+        known = prices.options[units] = tuple(named.values())
     return known
 
 
