@@ -247,6 +247,13 @@ class Ladder:
         """Units with more than this."""
         return self._units[bisect_right(self._steps, amount)]
 
+    def smallest(self, units: int) -> int:
+        """The least that any of the units has."""
+        for position, step in enumerate(self._steps):
+            if self._units[position] & ~self._units[position + 1] & units:
+                return step
+        return 0
+
     def largest(self, units: int) -> int:
         """The most that any of the units has."""
         for step, having in zip(reversed(self._steps), reversed(self._units[:-1]), strict=True):

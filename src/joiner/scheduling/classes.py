@@ -62,8 +62,6 @@ class PodClass:
     def __init__(self, number: int, pod: Pod, amounts: Amounts, volumes: PodVolumes) -> None:
         self.number = number
         self.pod = pod
-        self.members: list[int] = []
-        """Positions in the problem, in queue order."""
         self.amounts = amounts
         self.ports: tuple[ContainerPort, ...] = host_ports(pod.spec)
         self.volumes = volumes

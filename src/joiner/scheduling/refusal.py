@@ -69,13 +69,7 @@ def _over(template: Template, units: int) -> str:
     """What the limits of a pool leave, and what the smallest of some types would take."""
     parts: list[str] = []
     for name, left in sorted(template.left.items()):
-        if name == resources.NODES:
-            takes = quantity.MILLI
-        else:
-            amounts = [
-                unit.capacity.get(name, 0) for number, unit in enumerate(template.stock.units) if units >> number & 1
-            ]
-            takes = min(amounts, default=0)
+        takes = quantity.MILLI if name == resources.NODES else template.stock.capacity(name).smallest(units)
         parts.append(
             f"{name}: {resources.text(name, max(0, left))} left, the smallest type that would do has"
             f" {resources.text(name, takes)}"
