@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import dials
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "reference" / "measurements.md"
@@ -51,7 +53,7 @@ def _plans(kept: dict[str, Any]) -> list[str]:
 
 def text() -> str:
     """The whole page."""
-    catalog, plans = _kept("catalog"), _kept("scheduling")
+    catalog, plans, turned = _kept("catalog"), _kept("scheduling"), _kept("dials")
     parts = [
         INTRODUCTION,
         "## Plans",
@@ -61,6 +63,12 @@ def text() -> str:
         _where(plans),
         "",
         *_plans(plans),
+        "",
+        "## Dials",
+        "",
+        _where(turned),
+        "",
+        *dials.lines(turned),
         "",
         "## Catalogues",
         "",

@@ -10,7 +10,9 @@ from benchmarks import page
 from tools import gen_reference
 
 from joiner.cli.main import COMMANDS, cli
-from joiner.observe import metrics
+from joiner.observe.catalogs import CATALOG_METRICS, CATALOG_STALE
+from joiner.observe.events import REASONS
+from joiner.observe.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = list(gen_reference.pages())
@@ -61,9 +63,16 @@ def test_every_option_of_every_command_is_documented(command: str, option: str) 
 
 def test_every_metric_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    known = [metric for _, metric, _ in metrics.CATALOG_METRICS] + [metrics.CATALOG_STALE[0]]
+    known = [metric for _, metric, _ in CATALOG_METRICS] + [CATALOG_STALE[0]]
+    known += [family.name for family in Metrics().families]
 
     assert [metric for metric in known if f"`{metric}" not in text] == []
+
+
+def test_every_reason_of_an_event_is_documented() -> None:
+    text = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
+
+    assert [reason for reason in REASONS if f"`{reason}`" not in text] == []
 
 
 @pytest.mark.parametrize("page", list(gen_reference.wanted_pages()), ids=name)

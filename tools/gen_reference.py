@@ -2,7 +2,7 @@
 
 python tools/gen_reference.py [--check]
 
-These are the reference pages of the commands and of the metrics, and, in every page, what commands print: in a code fence
+These are the reference pages of commands, metrics, events and options, and, in every page, what commands print: in a code fence
 tagged `console` each line `$ joiner …` or `$ python …` is run, and its output is put below it. `$ echo $?` shows the exit
 code; a command that fails without being followed by it is an error.
 """
@@ -12,7 +12,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,12 @@ from click.testing import CliRunner
 
 from joiner.cli.main import COMMANDS, cli
 from joiner.cloud.cached import CacheStats
-from joiner.observe.metrics import CatalogCollector
+from joiner.observe.catalogs import CatalogCollector
+from joiner.observe.cluster import CLUSTER_FAMILIES
+from joiner.observe.events import REASONS
+from joiner.observe.families import Family
+from joiner.observe.metrics import Metrics
+from joiner.options import Gates, Options, flag_of, gate_name
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -65,21 +71,96 @@ def metrics_page() -> str:
         nodepool="default", hits=0, misses=0, refetches=0, stale_serves=0, build_seconds=0.0, stale=False,
         generation=None, moved=(),
     )  # fmt: skip
-    rows = []
-    for family in CatalogCollector(lambda: (nothing,)).collect():
-        sample = family.samples[0]
-        named = ", ".join(f"`{label}`" for label in sample.labels)
-        rows.append(f"| `{sample.name}` | {family.type} | {named} | {family.documentation} |")
+    catalogs = [
+        Family(family.samples[0].name, family.type, tuple(family.samples[0].labels), family.documentation)
+        for family in CatalogCollector(lambda: (nothing,)).collect()
+    ]
     return "\n".join(
         [
             "# Metrics",
             "",
-            "Made by `tools/gen_reference.py` from `joiner.observe.metrics`. Names and labels are an interface.",
-            "They are defined and counted today; the endpoint that serves them comes with the controllers.",
+            "Made by `tools/gen_reference.py` from `joiner.observe`. Names and labels are an interface; those that begin with",
+            "`karpenter_` are Karpenter's own, so that dashboards keep working. They are counted in the simulation as in a",
+            "cluster; the endpoint that serves them comes with the command that runs the controllers.",
             "",
-            "| Metric | Type | Labels | Meaning |",
+            "## Counted by the controllers",
+            "",
+            *_metric_rows(Metrics().families),
+            "",
+            "## Read off the cluster when scraped",
+            "",
+            "`--disable-cluster-state-observability` leaves all of these out, `--disable-detailed-metrics` those that name",
+            "single pods. For NodeClaims and NodePools there are besides `operator_<kind>_status_condition_count`,",
+            "`operator_<kind>_status_condition_current_status_seconds`, `operator_<kind>_termination_current_time_seconds`,",
+            "and for all kinds together `operator_status_condition_transitions_total`,",
+            "`operator_status_condition_transition_seconds` and `operator_termination_duration_seconds`.",
+            "",
+            *_metric_rows(CLUSTER_FAMILIES),
+            "",
+            "## The catalogue",
+            "",
+            *_metric_rows(catalogs),
+            "",
+        ]
+    )
+
+
+def _metric_rows(families: Iterable[Family]) -> list[str]:
+    rows = ["| Metric | Type | Labels | Meaning |", "| --- | --- | --- | --- |"]
+    for family in families:
+        named = ", ".join(f"`{label}`" for label in family.labels)
+        rows.append(f"| `{family.name}` | {family.type} | {named} | {family.meaning} |")
+    return rows
+
+
+def events_page() -> str:
+    """Every reason for which an event is told."""
+    rows = [
+        f"| `{reason.name}` | {reason.about} | {reason.meaning} | {reason.quiet_s:g} s |" for reason in REASONS.values()
+    ]
+    return "\n".join(
+        [
+            "# Events",
+            "",
+            "Made by `tools/gen_reference.py` from `joiner.observe.events`. The same event about the same object is not told",
+            "again within the time of the last column. Nominated pods, and pods whose machine could not be had, are told of at",
+            "most 5 times a second, with bursts of 10.",
+            "",
+            "| Reason | About | Meaning | Quiet for |",
             "| --- | --- | --- | --- |",
             *rows,
+            "",
+        ]
+    )
+
+
+def options_page() -> str:
+    """Every option of the controllers, and every feature gate."""
+    rows = []
+    for option in fields(Options):
+        flag = flag_of(option.name)
+        default = "see below" if option.name == "feature_gates" else f"`{option.default}`"
+        rows.append(f"| `--{flag}` | `{flag.upper().replace('-', '_')}` | {default} | {option.metadata['meaning']} |")
+    gates = [f"| `{gate_name(gate.name)}` | {str(gate.default).lower()} |" for gate in fields(Gates)]
+    return "\n".join(
+        [
+            "# Options of the controllers",
+            "",
+            "Made by `tools/gen_reference.py` from `joiner.options`. Flags, variables and defaults are Karpenter's; a flag wins",
+            "over its variable. In a story they stand under `given.options`, without the dashes. Durations are shown in seconds",
+            "and written like `10s` or `1m30s`.",
+            "",
+            "| Flag | Variable | Default | Meaning |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+            "## Feature gates",
+            "",
+            "`--feature-gates=Name=true,Other=false`; names that are not known are passed over.",
+            "",
+            "| Gate | Default |",
+            "| --- | --- |",
+            *gates,
             "",
         ]
     )
@@ -143,7 +224,12 @@ def wanted(page: Path) -> str:
     return CONSOLE.sub(_played, page.read_text(encoding="utf-8"))
 
 
-_REFERENCE: Final = {REFERENCE / "cli.md": cli_page, REFERENCE / "metrics.md": metrics_page}
+_REFERENCE: Final = {
+    REFERENCE / "cli.md": cli_page,
+    REFERENCE / "metrics.md": metrics_page,
+    REFERENCE / "events.md": events_page,
+    REFERENCE / "options.md": options_page,
+}
 
 
 def main(arguments: list[str]) -> int:

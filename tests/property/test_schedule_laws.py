@@ -20,12 +20,14 @@ from tests.strategies import scenarios
 from joiner.cli import answer
 from joiner.cli.scenario import Scenario, read
 from joiner.model.meta import replace
+from joiner.scheduling import sizes
+from joiner.scheduling.desk import key_of
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run, key_of
+from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.worth import PricedRun, Share
+from joiner.scheduling.worth import PricedRun
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
 _NOT_SHRUNK = (Phase.explicit, Phase.generate)
@@ -229,7 +231,7 @@ def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
 def test_many_at_once_is_the_same_as_one_by_one(scenario: Json) -> None:
     problem = question(scenario).problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Share, "plain", property(lambda share: False))
+        patch.setattr(sizes, "countable", lambda each, step: False)
         one_by_one = PricedRun(problem, Unlimited())
         one_by_one.place()
     many = PricedRun(problem, Unlimited())

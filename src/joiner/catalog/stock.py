@@ -72,9 +72,11 @@ class Stock:
         self._keys = tuple(sorted({key for shape in shapes for key in shape}))
         self.offering_keys = frozenset(self._keys)
         """Labels that tell offerings apart."""
-        self._for_sale: dict[tuple[Requirement | None, ...], int] = {}
-        self._to_reserve: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
-        self._prices: dict[tuple[object, ...], Prices] = {}
+        self._numbers: dict[tuple[Requirement | None, ...], int] = {}
+        self._asked_before: dict[Requirements, int] = {}
+        self._for_sale: dict[int, int] = {}
+        self._to_reserve: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._prices: dict[tuple[bool, int], Prices] = {}
         ordered = sorted((*self._open, *self._reserved), key=str)
         rank = {id(shape): number for number, shape in enumerate(ordered)}
         same = {shape: number for number, shape in enumerate(ordered)}
@@ -88,7 +90,7 @@ class Stock:
             for unit in self.units
         ]
         """For each unit the ways to buy it, best first: order, number of the shape, number of the offering."""
-        self._kinds_of_capacity: dict[tuple[Requirement | None, ...], tuple[tuple[str, int], ...]] = {}
+        self._kinds_of_capacity: dict[int, tuple[tuple[str, int], ...]] = {}
 
     def _take(self, offerings: Iterable[Offering], bit: int) -> None:
         for offering in offerings:
@@ -120,8 +122,13 @@ class Stock:
             found = self._described[requirements] = self._labels.described(requirements)
         return found
 
-    def _asked(self, requirements: Requirements) -> tuple[Requirement | None, ...]:
-        return tuple(requirements.get(key) for key in self._keys)
+    def _asked(self, requirements: Requirements) -> int:
+        """A number for what is asked of offerings: the same for all requirements that no offering can tell apart."""
+        found = self._asked_before.get(requirements)
+        if found is None:
+            said = tuple(requirements.get(key) for key in self._keys)
+            found = self._asked_before[requirements] = self._numbers.setdefault(said, len(self._numbers))
+        return found
 
     def reservations(self) -> dict[str, int]:
         """Reservation to how many instances are left in it."""
@@ -158,8 +165,7 @@ class Stock:
 
     def ladders(self, names: Iterable[str]) -> tuple["Ladder", ...]:
         """The units by what pods can use of some resources, in the order of the names."""
-        nothing = Ladder([0] * len(self.units))
-        return tuple(self._large.get(name, nothing) for name in names)
+        return tuple(self._large.get(name) or Ladder([0] * len(self.units)) for name in names)
 
     def capacity(self, name: str) -> "Ladder":
         """The units by their capacity of a resource."""
@@ -183,7 +189,7 @@ class Stock:
 
     def prices(self, requirements: Requirements, *, reserved: bool = False) -> "Prices":
         """What the units cost under the requirements: on the market, or out of reservations."""
-        key = (reserved, *self._asked(requirements))
+        key = (reserved, self._asked(requirements))
         found = self._prices.get(key)
         if found is None:
             shapes = self._reserved if reserved else self._open
@@ -218,6 +224,12 @@ class Prices:
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""
         return self._units[bisect_right(self._costs, cost)]
+
+    def first(self, units: int) -> Priced | None:
+        """The cheapest of some units; nothing if none of them can be bought."""
+        if not self._units[-1] & units:
+            return None
+        return self.best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1]
 
     def option(self, priced: Priced, name: str) -> Option:
         """A unit as an option of a claim."""
@@ -256,7 +268,6 @@ class Ladder:
 
     def largest(self, units: int) -> int:
         """The most that any of the units has."""
-        for step, having in zip(reversed(self._steps), reversed(self._units[:-1]), strict=True):
-            if having & units:
-                return step
-        return 0
+        if not units & self._units[0]:
+            return 0
+        return self._steps[bisect_left(self._units, True, key=lambda having: not having & units) - 1]

@@ -18,6 +18,7 @@ from joiner import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
     "plan": "Show what would be bought for pods, where they would go, and why.",
+    "simulate": "Play a story in the embedded cluster, on virtual time.",
     "catalog": "Show what NodePools can buy, at which price, and why.",
     "validate": "Check manifests and print every problem at once.",
     "crds": "Print or write the CustomResourceDefinitions.",

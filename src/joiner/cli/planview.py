@@ -1,27 +1,31 @@
-"""Plans for people and for machines: tables of what is bought and where pods go, and the story of a single pod."""
+"""Plans for people: tables of what is bought, where pods go, and what keeps the others out."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from joiner.admission.problem import nearest
 from joiner.catalog.explain import place, price_text
-from joiner.catalog.market import InstanceType, Option
+from joiner.catalog.market import InstanceType
 from joiner.cli import output
 from joiner.cli.question import Question
-from joiner.cli.world import Unsound
 from joiner.model import resources
-from joiner.model.codec import encode
 from joiner.model.resources import CPU, MEMORY, Resources
-from joiner.scheduling.plan import Plan, PlannedClaim, Refusal
+from joiner.scheduling.blame import blame
+from joiner.scheduling.merits import Cost
+from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
 
 HOURS_A_MONTH: Final = 730
-_SHOWN_OPTIONS: Final = 10
 _SHOWN_PLACES: Final = 4
+_SHOWN_WORKLOADS: Final = 3
+_SHOWN_REASONS: Final = 3
+_SHOWN_REMEDIES: Final = 3
+_SHOWN_BLAMES: Final = 2
+_REMEDIES_UP_TO: Final = 500
+"""With more pods, what would help is looked for only when a pod is asked about."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,11 @@ def draw(view: View) -> None:
     click.echo(output.bold(_headline(view)))
     for line in view.prices:
         click.echo(f"  prices: {line}")
-    _section("What would be bought", _bought(view))
-    _section("Where pods would go", _places(view))
-    _section("What is left over, and why", _left_over(view))
+    section("What would be bought", _bought(view))
+    section("Where pods would go", _places(view))
+    section("What is left over, and why", _left_over(view))
+    for number, line in enumerate(_remedies(view)):
+        click.echo(f"{'' if number else chr(10)}{line}")
     if view.plan.not_attempted:
         click.echo(f"\n{len(view.plan.not_attempted)} pods were not tried: the effort was spent before their turn")
 
@@ -80,9 +86,9 @@ def _headline(view: View) -> str:
     places = [text for count, text in ((new, f"{new} on new nodes"), (old, f"{old} on existing nodes")) if count]
     left = len(plan.refusals) + len(plan.not_attempted)
     parts = [
-        f"{_counted(len(plan.claims), 'node')} to buy at {money(plan.price)} $/h"
+        f"{counted(len(plan.claims), 'node')} to buy at {money(plan.price)} $/h"
         f" ({plan.price * HOURS_A_MONTH:,.2f} $ a month of {HOURS_A_MONTH} hours)",
-        f"{new + old} of {_counted(len(view.question.problem.pods), 'pod')} placed"
+        f"{new + old} of {counted(len(view.question.problem.pods), 'pod')} placed"
         + (f": {', '.join(places)}" if places else ""),
     ]
     return "; ".join([*parts, *([f"{left} left over"] if left else [])])
@@ -93,11 +99,13 @@ def money(price: float) -> str:
     return f"{price:,.2f}" if price >= 1000 else f"{price:.6g}"
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _section(title: str, table: output.Table) -> None:
+def section(title: str, table: output.Table) -> None:
+    """A table under a headline, if there is anything in it."""
     if table.rows:
         click.echo(f"\n{output.bold(title)}")
         output.table(table)
@@ -105,8 +113,8 @@ def _section(title: str, table: output.Table) -> None:
 
 def _bought(view: View) -> output.Table:
     """Nodes of one kind are one row."""
-    names = ("NODES", "NODEPOOL", "TYPE", "BOUGHT AS", "$/h EACH", "$/h", "PODS", "CPU", "MEMORY")
-    left = ("NODEPOOL", "TYPE", "BOUGHT AS")
+    names = ("NODES", "NODEPOOL", "TYPE", "BOUGHT AS", "$/h EACH", "$/h", "PODS", "CPU", "MEMORY", "RUNNER-UP")
+    left = ("NODEPOOL", "TYPE", "BOUGHT AS", "RUNNER-UP")
     groups: dict[tuple[str, str, str], list[PlannedClaim]] = {}
     for claim in view.plan.claims:
         first = claim.options[0]
@@ -120,10 +128,17 @@ def _bought(view: View) -> output.Table:
             str(sum(len(claim.pods) for claim in claims)),
             _filled(view, claims, CPU),
             _filled(view, claims, MEMORY),
+            _runner_up(claims[0]),
         )
         for kind, claims in sorted(groups.items(), key=lambda item: (-sum(c.price for c in item[1]), item[0]))
     )
     return output.Table(tuple(output.Column(name, right=name not in left) for name in names), rows)
+
+
+def _runner_up(claim: PlannedClaim) -> str:
+    """What would be bought otherwise, and how much dearer that is."""
+    second = claim.runner_up
+    return "none" if second is None else f"{second.name} +{money(second.offering.cost - claim.price)}"
 
 
 def _filled(view: View, claims: Iterable[PlannedClaim], name: str) -> str:
@@ -133,7 +148,9 @@ def _filled(view: View, claims: Iterable[PlannedClaim], name: str) -> str:
         asked += claim.requests.get(name, 0)
         there += view.allocatable(claim).get(name, 0)
     share = f" {asked * 100 // there}%" if there else ""
-    return f"{resources.text(name, asked)}/{resources.text(name, there)}{share}"
+    unit = "Gi" if resources.is_bytes(name) else ""
+    amounts = (resources.plain(name, amount, digits=2).removesuffix(unit) for amount in (asked, there))
+    return f"{'/'.join(amounts)}{unit}{share}"
 
 
 def _places(view: View) -> output.Table:
@@ -157,169 +174,67 @@ def _listed(counts: Mapping[str, int]) -> str:
     parts = [f"{count} on {target}" for target, count in ordered[:_SHOWN_PLACES]]
     rest = ordered[_SHOWN_PLACES:]
     if rest:
-        parts.append(f"{sum(count for _, count in rest)} on {_counted(len(rest), 'other kind')} of node")
+        parts.append(f"{sum(count for _, count in rest)} on {counted(len(rest), 'other kind')} of node")
     return "; ".join(parts)
 
 
 def _left_over(view: View) -> output.Table:
-    groups: Counter[tuple[str, str]] = Counter(
-        (view.workload(refusal.pod), _story(refusal)) for refusal in view.plan.refusals
+    """Whoever is refused for the same reason is one row."""
+    rows = tuple(
+        (_workloads(Counter(map(view.workload, pods))), str(len(pods)), why)
+        for why, pods in sorted(_by_reason(view).items(), key=lambda item: (view.workload(item[1][0]), item[0]))
     )
-    columns = (output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHY"))
-    rows = tuple((workload, str(count), why) for (workload, why), count in sorted(groups.items()))
+    return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHY")), rows)
+
+
+def _by_reason(view: View) -> dict[str, list[str]]:
+    """Stories to the pods that they are told of. Pods of one kind share their reasons, so most stories are told once."""
+    known: dict[tuple[Reason, ...], str] = {}
+    found: dict[str, list[str]] = {}
+    for refusal in view.plan.refusals:
+        why = known.get(refusal.reasons)
+        if why is None:
+            why = known[refusal.reasons] = story(refusal)
+        found.setdefault(why, []).append(refusal.pod)
+    return found
+
+
+def _workloads(counts: Mapping[str, int]) -> str:
+    names = sorted(counts)
+    more = f" and {len(names) - _SHOWN_WORKLOADS} more" if len(names) > _SHOWN_WORKLOADS else ""
+    return ", ".join(names[:_SHOWN_WORKLOADS]) + more
+
+
+def story(refusal: Refusal) -> str:
+    """Why a pod is left over, in one line of bearable length."""
+    parts = refusal.told()
+    more = f"; {counted(len(parts) - _SHOWN_REASONS, 'other reason')}" if len(parts) > _SHOWN_REASONS else ""
+    return f"{'never tried: ' if refusal.ignored else ''}{'; '.join(parts[:_SHOWN_REASONS])}{more}"
+
+
+def _remedies(view: View) -> Iterator[str]:
+    """For the first few kinds of pods that are left over, what would let them in."""
+    if len(view.question.problem.pods) > _REMEDIES_UP_TO:
+        return
+    for pod, *_ in list(_by_reason(view).values())[:_SHOWN_REMEDIES]:
+        blames = blame(view.question.problem, view.plan, pod).blames[:_SHOWN_BLAMES]
+        if blames:
+            yield f"{view.workload(pod)} would have a place without {', or without '.join(map(str, blames))}"
+
+
+def costs_table(view: View, found: Iterable[Cost]) -> output.Table:
+    """What wishes cost, the dearest first."""
+    ordered = sorted(found, key=lambda cost: (-(cost.hourly or 0.0), cost.pod, cost.constraint.field))
+    rows = tuple(
+        (view.workload(each.pod), str(each.pods), each.constraint.says, cost_text(each.hourly)) for each in ordered
+    )
+    columns = (
+        output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WISH"),
+        output.Column("$/h", right=True),
+    )  # fmt: skip
     return output.Table(columns, rows)
 
 
-def _story(refusal: Refusal) -> str:
-    return f"never tried: {refusal}" if refusal.ignored else str(refusal)
-
-
-# -- one pod -------------------------------------------------------------------------------------------------------------
-
-
-def explain(view: View, name: str, form: str) -> None:
-    """Tell of a single pod: where it goes and what that place is, or everything that keeps it out."""
-    pod = _found(view, name)
-    if form == output.TABLE:
-        for line in _told(view, pod):
-            click.echo(line)
-    else:
-        output.data(_pod_data(view, pod), form)
-
-
-def _found(view: View, name: str) -> str:
-    known = [f"{pod.metadata.namespace}/{pod.name}" for pod in view.question.problem.pods]
-    wanted = name if "/" in name else f"default/{name}"
-    if wanted in known:
-        return wanted
-    alike = [each for each in known if each.endswith(f"/{name}")]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
-        raise Unsound(f"there are several pods {name}: {', '.join(alike)}; name one with its namespace")
-    members = [each for each in known if each.startswith(f"{wanted}-")]
-    near = members[0] if members else nearest(wanted, known)
-    raise Unsound(f"no pod {name} is waiting for a node{f'; did you mean {short(near)}?' if near else ''}")
-
-
-def _told(view: View, pod: str) -> Iterator[str]:
-    own, workload = f"Pod {short(pod)}", view.workload(pod)
-    subject = own if workload == own else f"{own} ({workload})"
-    for node, pods in view.plan.placements.items():
-        if pod in pods:
-            yield output.bold(f"{subject} goes to node {node}, which is there already")
-            return
-    for claim in view.plan.claims:
-        if pod in claim.pods:
-            yield from _claim_story(view, subject, claim)
-            return
-    refusal = next((each for each in view.plan.refusals if each.pod == pod), None)
-    if refusal is None:
-        yield output.bold(f"{subject} was not tried: the effort was spent before its turn")
-        return
-    yield output.bold(f"{subject} {'was never tried' if refusal.ignored else 'finds no place'}")
-    rows = tuple((reason.object, reason.rule, reason.message) for reason in refusal.reasons)
-    yield from output.plain(output.Table((output.Column("WHO"), output.Column("RULE"), output.Column("WHY")), rows))
-
-
-def _claim_story(view: View, subject: str, claim: PlannedClaim) -> Iterator[str]:
-    first = claim.options[0]
-    yield output.bold(f"{subject} goes to a new node of NodePool {claim.nodepool}")
-    yield f"  bought as:   {first.name} {place(first.offering)} at {price_text(claim.price)} $/h"
-    yield f"  runner-up:   {_runner_up(claim)}"
-    yield f"  shared with: {_counted(len(claim.pods) - 1, 'other pod')}"
-    there = view.allocatable(claim)
-    amounts = ", ".join(
-        f"{name} {resources.text(name, amount)} of {resources.text(name, there.get(name, 0))}"
-        for name, amount in sorted(claim.requests.items())
-    )
-    yield f"  asked for:   {amounts}"
-    yield f"  must be:     {claim.requirements}"
-    options = claim.options[:_SHOWN_OPTIONS]
-    rows = tuple((each.name, place(each.offering), price_text(each.offering.cost)) for each in options)
-    yield f"\nTypes that would do ({len(claim.options)}), cheapest first"
-    columns = (output.Column("TYPE"), output.Column("BOUGHT AS"), output.Column("$/h", right=True))
-    yield from output.plain(output.Table(columns, rows))
-
-
-def _runner_up(claim: PlannedClaim) -> str:
-    if len(claim.options) < 2:
-        return "none; no other type would do"
-    second = claim.options[1]
-    dearer = money(second.offering.cost - claim.price)
-    return f"{second.name} {place(second.offering)}, {dearer} $/h more"
-
-
-# -- for machines --------------------------------------------------------------------------------------------------------
-
-
-def as_data(view: View) -> dict[str, Any]:
-    """The whole plan as plain data."""
-    plan = view.plan
-    return {
-        "summary": {
-            "pods": len(view.question.problem.pods),
-            "newNodes": len(plan.claims),
-            "podsOnNewNodes": sum(len(claim.pods) for claim in plan.claims),
-            "podsOnExistingNodes": sum(map(len, plan.placements.values())),
-            "leftOver": len(plan.refusals),
-            "notAttempted": len(plan.not_attempted),
-            "hourly": round(plan.price, 12),
-            "monthly": round(plan.price * HOURS_A_MONTH, 2),
-        },
-        "prices": list(view.prices),
-        "notes": list(view.question.notes),
-        "claims": [_claim_data(view, claim) for claim in plan.claims],
-        "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(plan.placements.items()) if pods],
-        "leftOver": [_refusal_data(view, refusal) for refusal in plan.refusals],
-        "notAttempted": list(plan.not_attempted),
-        "planner": plan.planner,
-    }
-
-
-def _claim_data(view: View, claim: PlannedClaim) -> dict[str, Any]:
-    return {
-        "nodePool": claim.nodepool,
-        "price": claim.price,
-        "pods": list(claim.pods),
-        "requests": resources.written(claim.requests),
-        "allocatable": resources.written(view.allocatable(claim)),
-        "requirements": encode(claim.requirements.written()),
-        "taints": encode(claim.taints),
-        "reservations": list(claim.reservations),
-        "minValuesRelaxed": claim.min_values_relaxed,
-        "options": [_option_data(option) for option in claim.options],
-    }
-
-
-def _option_data(option: Option) -> dict[str, Any]:
-    offering = option.offering
-    return {
-        "instanceType": option.name,
-        "capacityType": offering.capacity_type,
-        "zone": offering.zone,
-        "price": offering.cost,
-    }
-
-
-def _refusal_data(view: View, refusal: Refusal) -> dict[str, Any]:
-    return {
-        "pod": refusal.pod,
-        "workload": view.workload(refusal.pod),
-        "ignored": refusal.ignored,
-        "reasons": [
-            {"rule": reason.rule, "object": reason.object, "message": reason.message} for reason in refusal.reasons
-        ],
-    }
-
-
-def _pod_data(view: View, pod: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"pod": pod, "workload": view.workload(pod)}
-    for node, pods in view.plan.placements.items():
-        if pod in pods:
-            return {**found, "node": node}
-    for claim in view.plan.claims:
-        if pod in claim.pods:
-            return {**found, "claim": _claim_data(view, claim)}
-    refusal = next((each for each in view.plan.refusals if each.pod == pod), None)
-    return {**found, "refusal": _refusal_data(view, refusal)} if refusal else {**found, "notAttempted": True}
+def cost_text(hourly: float | None) -> str:
+    """What a wish costs. Plans that place different pods cannot be compared."""
+    return "places other pods" if hourly is None else money(hourly)

@@ -1,11 +1,12 @@
 """Manifests turned into a scheduling problem: the pods that would wait, and everything that decides where they can go."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import Any, Final, TypeVar
 
+from joiner.cli import passedover
 from joiner.cli.buffers import Sources, virtual_pods
 from joiner.cli.cluster import Holdings, picture
 from joiner.cli.storage import completed
@@ -22,19 +23,22 @@ from joiner.cli.workloads import (
     expand,
     wanted,
 )
-from joiner.cli.world import DEFAULT_NAMESPACE, Unsound, World
+from joiner.cli.world import DEFAULT_NAMESPACE, KUBERNETES, Unsound, World
 from joiner.model import podrules
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.cluster import Namespace
+from joiner.model.cluster import Namespace, Service
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
+from joiner.model.podrequests import of_spec
 from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.resources import CPU, MEMORY
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.model.workload import DaemonSet, PodTemplate, ReplicaSet
+from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
+from joiner.scheduling.spreaddefaults import Controller, Defaults, Selectors, with_defaults
 
 METADATA_NAME = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
@@ -56,15 +60,16 @@ class Question:
     """What had to be assumed, and what was left out."""
 
 
-def ask(world: World, views: Sequence[View], now: datetime, policy: Policy) -> Question:
-    """The problem that the manifests pose at that moment."""
+def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spread: Defaults | None = None) -> Question:
+    """The problem that the manifests pose at that moment. Pods may be given spread constraints where they have none."""
     rules = Rules(
         limit_ranges=world.all(LimitRange),
         priority_classes=world.all(PriorityClass),
         runtime_classes=world.all(RuntimeClass),
     )
+    families = Families(world.all(ReplicaSet), world.all(Deployment))
     bound, waiting, notes = _sorted_out(world, rules)
-    made, claims = _made(world, (*bound, *waiting), rules)
+    made, claims = _made(world, (*bound, *waiting), rules, families)
     kept, missed = _kept_ready(world, rules)
     waiting = (*waiting, *made, *kept)
     storage, assumed = completed(_storage(world, claims), waiting)
@@ -79,8 +84,8 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy) -> Q
         budgets=world.all(PodDisruptionBudget),
     )
     seen = picture(holdings, now, vocabulary)
-    queue = (*waiting, *seen.evicted)
-    families = Families(world.all(ReplicaSet))
+    selectors = Selectors(world.all(Service), _controllers(world), families.head)
+    queue = with_defaults((*waiting, *seen.evicted), spread or {}, selectors)
     problem = Problem(
         pods=queue,
         pools=tuple(_pool(each, seen.used) for each in views),
@@ -93,7 +98,16 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy) -> Q
         policy=policy,
         vocabulary=vocabulary,
     )
-    return Question(problem, {identity(pod): families.head(pod) for pod in queue}, (*notes, *missed, *assumed))
+    heads = {identity(pod): families.head(pod) for pod in queue}
+    said = (
+        *notes,
+        *missed,
+        *assumed,
+        *_doubled(world),
+        *_modest(queue, heads),
+        *passedover.notes(world.others, KUBERNETES),
+    )
+    return Question(problem, heads, said)
 
 
 def identity(pod: Pod) -> str:
@@ -140,10 +154,9 @@ def _waiting(pod: Pod, rules: Rules) -> Pod:
 
 
 def _made(
-    world: World, known: Iterable[Pod], rules: Rules
+    world: World, known: Iterable[Pod], rules: Rules, families: Families
 ) -> tuple[tuple[Pod, ...], tuple[PersistentVolumeClaim, ...]]:
     """The pods that workloads would still make, and the volume claims that come with them."""
-    families = Families(world.all(ReplicaSet))
     living: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in known:
         if podrules.is_active(pod):
@@ -197,6 +210,37 @@ def _admitted(workload: W, rules: Rules) -> W:
     spec = admitted(template.spec, workload.metadata.namespace, rules)
     changed: Any = replace(workload.spec, template=replace(template, spec=spec))
     return replace(workload, spec=changed)
+
+
+def _controllers(world: World) -> tuple[Controller, ...]:
+    stateful, old = world.all(StatefulSet), world.all(ReplicationController)
+    return (*world.all(Deployment), *world.all(ReplicaSet), *stateful, *old)
+
+
+# -- what is said ----------------------------------------------------------------------------------------------------------
+
+
+def _doubled(world: World) -> Iterator[str]:
+    for kind, names in sorted(world.doubled.items()):
+        yield f"{kind} {passedover.listed(names)}: given more than once; each counts once"
+
+
+def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:
+    """Pods that ask for nothing take no room in a plan, whatever they will use."""
+    for name in (CPU, MEMORY):
+        asked = {id(pod.spec): of_spec(pod.spec).get(name, 0) for pod in pods}
+        modest = [pod for pod in pods if not asked[id(pod.spec)]]
+        if modest:
+            workloads = {"{} {}".format(*_short(heads[identity(pod)])) for pod in modest}
+            yield (
+                f"{len(modest)} of {len(pods)} pods request no {name} ({passedover.listed(workloads)}): they take none in this"
+                " plan, so it may look cheaper than it will be; give them resources.requests"
+            )
+
+
+def _short(head: tuple[str, str, str]) -> tuple[str, str]:
+    kind, namespace, name = head
+    return kind, name if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name}"
 
 
 # -- everything else -----------------------------------------------------------------------------------------------------

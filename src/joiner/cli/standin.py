@@ -3,13 +3,18 @@
 So that manifests written for a cloud whose provider is not installed, or whose account is not at hand, can be tried as they are.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from joiner.cli.world import World
-from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.admission.judge import judge
+from joiner.cli.kinds import known
+from joiner.cli.world import Unsound, World
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass, KWOKNodeClassSpec
+from joiner.model.codec import decode, fields
+from joiner.model.kubelet import Kubelet
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
@@ -21,22 +26,58 @@ def option(function: F) -> F:
     """The `--instance-types` option of a command."""
     text = (
         "Let every NodePool buy these types, whatever its NodeClass says: kwok, ec2/us-east-1, ec2/us-west-2 or a file."
+        " Of the NodeClass only the kubelet settings count."
     )
     return click.option("--instance-types", "catalogue", metavar="CATALOGUE", help=text)(function)
 
 
 def stand_in(world: World, catalogue: str | None) -> World:
-    """The same objects, with the NodeClass of every pool replaced by one that has the catalogue."""
+    """The same objects, with the NodeClass of every pool replaced by one that has the catalogue, and its kubelet settings."""
     if catalogue is None:
         return world
     pools: dict[str, Any] = {}
     classes: dict[str, Any] = {}
     for pool in world.all(NodePool):
-        name = pool.spec.template.spec.node_class_ref.name or "default"
-        known = world.get(KWOKNodeClass, name) or KWOKNodeClass(metadata=ObjectMeta(name=name))
-        classes[name] = replace(known, spec=replace(known.spec, instance_types=catalogue))
+        reference = pool.spec.template.spec.node_class_ref
+        name = reference.name or "default"
+        there = world.get(KWOKNodeClass, name) if reference.kind == KWOKNodeClass.kind else None
+        made = there or KWOKNodeClass(metadata=ObjectMeta(name=name), spec=_like(world, reference))
+        # Two pools may mean different classes of one name.
+        name = name if classes.get(name, made).spec.kubelet == made.spec.kubelet else f"{name}-{reference.kind.lower()}"
+        classes[name] = replace(
+            made, metadata=replace(made.metadata, name=name), spec=replace(made.spec, instance_types=catalogue)
+        )
         pools[pool.name] = _bought_from(pool, name)
-    return World({**world.objects, NodePool: pools, KWOKNodeClass: {**world.objects.get(KWOKNodeClass, {}), **classes}})
+    known_classes = {**world.objects.get(KWOKNodeClass, {}), **classes}
+    return dataclasses.replace(world, objects={**world.objects, NodePool: pools, KWOKNodeClass: known_classes})
+
+
+def _like(world: World, reference: NodeClassReference) -> KWOKNodeClassSpec:
+    """What the stand-in keeps of a NodeClass of another cloud: its kubelet settings."""
+    wanted = (reference.group, reference.kind, reference.name)
+    written = next((each for each in world.others if _identity(each) == wanted), {})
+    spec = written.get("spec")
+    kubelet = spec.get("kubelet") if isinstance(spec, dict) else None
+    if not isinstance(kubelet, dict):
+        return KWOKNodeClassSpec()
+    ours = {field.written for field in fields(Kubelet)}
+    like = {
+        "apiVersion": KWOKNodeClass.api_version(),
+        "kind": KWOKNodeClass.kind,
+        "metadata": {"name": "stand-in"},
+        "spec": {"kubelet": {key: value for key, value in kubelet.items() if key in ours}},
+    }
+    problems = [problem for problem in judge(like, *known()) if problem.is_error]
+    if problems:
+        lines = (f"{reference.kind} {reference.name}: {problem}" for problem in problems)
+        raise Unsound("\n".join(["these kubelet settings cannot be used:", *lines]))
+    return decode(like, KWOKNodeClass).spec
+
+
+def _identity(written: dict[str, Any]) -> tuple[str, Any, Any]:
+    metadata = written.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return str(written.get("apiVersion")).rpartition("/")[0], written.get("kind"), name
 
 
 def _bought_from(pool: NodePool, name: str) -> NodePool:

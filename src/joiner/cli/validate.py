@@ -85,7 +85,7 @@ def command(ctx: click.Context, files: tuple[str, ...], filenames: tuple[str, ..
     kinds, vocabulary = known()
     verdict = examine(manifests, kinds, vocabulary)
     between = references.problems(manifests.objects, kinds)
-    verdict = verdict.plus(_finding(item, problem) for item, problem in between)
+    verdict = verdict.plus(finding(item, problem) for item, problem in between)
     if form == output.TABLE:
         _print(verdict)
     else:
@@ -101,7 +101,7 @@ def examine(manifests: inputs.Manifests, kinds: Kinds, vocabulary: Vocabulary) -
     for item in manifests.objects:
         normal, noted = normalise(item.data)
         problems = (*noted, *judge(normal, kinds, vocabulary))
-        findings.extend(_finding(item, problem) for problem in problems)
+        findings.extend(finding(item, problem) for problem in problems)
         others += not problems and not _is_ours(item, kinds)
     findings.extend(_twins(item for item in manifests.objects if _is_ours(item, kinds)))
     return Verdict((), manifests.files, len(manifests.objects) - others, others).plus(findings)
@@ -117,7 +117,8 @@ def _unreadable(problem: InputProblem | YamlProblem) -> Finding:
     return Finding(problem.source, line, "", "", "error", problem.message + advice)
 
 
-def _finding(item: Document, problem: Problem) -> Finding:
+def finding(item: Document, problem: Problem) -> Finding:
+    """A problem of an object, with the place where it is written."""
     return Finding(
         item.source,
         item.line_of(problem.path),
@@ -150,7 +151,7 @@ def _twins(items: Iterable[Document]) -> Iterator[Finding]:
         known = first.setdefault((group, item.data["kind"], str(metadata.get("namespace")), name), item)
         if known is not item:
             message = f"the same object stands at {known.source}:{known.line}; only one of them would be kept"
-            yield _finding(item, Problem(path="metadata.name", message=message))
+            yield finding(item, Problem(path="metadata.name", message=message))
 
 
 def told(finding: Finding) -> Iterator[str]:

@@ -10,10 +10,10 @@ from joiner.admission.judge import normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
 from joiner.catalog.build import Adjustments
-from joiner.cli import inputs, validate
+from joiner.cli import fieldnames, inputs, validate
 from joiner.cli.kinds import as_written, known
 from joiner.cli.validate import Finding
-from joiner.model.cluster import Namespace
+from joiner.model.cluster import Namespace, Service
 from joiner.model.codec import DecodeError, decode
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
@@ -38,7 +38,7 @@ DEFAULT_NAMESPACE: Final = "default"
 KUBERNETES: Final[tuple[type[KubeObject], ...]] = (
     Pod,
     *(Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, PodTemplate),
-    *(Node, CSINode, Namespace),
+    *(Node, CSINode, Namespace, Service),
     *(PersistentVolumeClaim, PersistentVolume, StorageClass),
     *(PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget),
 )
@@ -56,6 +56,10 @@ class World:
     """The objects of the named files, by kind and name, or `namespace/name` where the kind lives in one."""
 
     objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    """Objects of kinds that are not read, as they are written."""
+    doubled: dict[str, set[str]] = field(default_factory=dict)
+    """Kind to the names of objects that were given more than once."""
 
     def get(self, kind: type[C], name: str) -> C | None:
         """The object of that kind and name; this is how providers read NodeClasses."""
@@ -108,6 +112,7 @@ def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Fin
     for item in items:
         kind = _kind(item.data, kinds)
         if kind is None:
+            world.others.append(item.data)
             continue
         try:
             made = as_written(decode(normalise(item.data)[0], kind), item.source)
@@ -115,9 +120,14 @@ def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Fin
             line = item.line_of(error.path)
             yield Finding(item.source, line, validate.label(item), error.path, "error", error.problem)
             continue
+        for problem in fieldnames.problems(item.data, kind):
+            yield validate.finding(item, problem)
         siblings = world.objects.setdefault(kind, {})
         made, key = _placed(made, len(siblings))
-        siblings[key] = made
+        if key in siblings:
+            world.doubled.setdefault(kind.kind, set()).add(key.removeprefix(f"{DEFAULT_NAMESPACE}/"))
+        if kind is not Pod or key not in siblings or made.metadata.uid or not siblings[key].metadata.uid:
+            siblings[key] = made  # of a pod the cluster knows more than its manifest; else the last one counts
 
 
 def _placed(made: KubeObject, number: int) -> tuple[KubeObject, str]:

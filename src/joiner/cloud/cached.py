@@ -6,18 +6,34 @@ tuples and never combined by arithmetic: two counters that move together would c
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Final
+from typing import Final, Protocol
 
 from joiner.catalog.build import Adjustments, Catalog, Pipeline
 from joiner.catalog.market import InstanceType
 from joiner.clock import Clock
 from joiner.cloud.errors import Transient
-from joiner.cloud.provider import CloudProvider
+from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value
 from joiner.model.nodepool import NodePool
 
 _RETRY_S_MIN: Final = 1.0
 _RETRY_S_MAX: Final = 60.0
+
+
+class Supplier(Protocol):
+    """What of a provider the cache needs. See `CloudProvider`, which can do all of it."""
+
+    def vocabulary(self) -> Vocabulary:
+        """The labels it knows."""
+        ...
+
+    def generation(self, pool: NodePool) -> Hashable:
+        """A value that differs whenever `instance_types` of the pool would."""
+        ...
+
+    async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        """All types the pool's NodeClass can launch."""
+        ...
 
 
 class CacheStats(Value):
@@ -73,7 +89,7 @@ class _Flight:
 class Catalogs:
     """The catalogue of every pool, shared and frozen. Two calls under one generation return the same object."""
 
-    def __init__(self, provider: CloudProvider, adjustments: Callable[[], Adjustments], clock: Clock) -> None:
+    def __init__(self, provider: Supplier, adjustments: Callable[[], Adjustments], clock: Clock) -> None:
         self._provider = provider
         self._adjustments = adjustments
         self._clock = clock

@@ -5,6 +5,8 @@ CloudError
 ├─ InstanceNotFound       already gone: good
 ├─ NodeClassNotReady      wait for the user
 ├─ LaunchFailed           shows on the claim
+├─ RebootNotSupported     replace the node instead
+├─ RebootRefused          replace the node instead
 └─ Transient              come back later
 """
 
@@ -45,6 +47,14 @@ class LaunchFailed(CloudError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class RebootNotSupported(CloudError):
+    """The provider cannot restart machines."""
+
+
+class RebootRefused(CloudError):
+    """The cloud will not restart this machine, however often it is asked."""
 
 
 class Transient(CloudError):

@@ -3,18 +3,22 @@
 kwok is the example to read; `tests/contract/test_provider.py` is the suite every provider must pass.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from joiner.admission.problem import Problem
-from joiner.catalog.market import InstanceType
+from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.repair import RepairPolicy
 from joiner.cloud.sources.reservation import Standing
+from joiner.kube.client import Client
+from joiner.kube.tasks import Tasks
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, Value
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
+from joiner.model.resources import Resources
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -36,11 +40,30 @@ class Details(Value):
     """The capacity reservations of the NodeClass, also those that are of no use."""
 
 
+class Instance(Value):
+    """A machine, as the cloud tells of it."""
+
+    provider_id: str
+    claim_name: str = ""
+    """The claim it was bought for, as it was told at the launch."""
+    claim_uid: str = ""
+    image_id: str = ""
+    labels: Mapping[str, str] = {}
+    """What is settled by now: instance type, zone, capacity type, reservation, and whatever else the provider knows."""
+    annotations: Mapping[str, str] = {}
+    capacity: Resources = {}
+    allocatable: Resources = {}
+    launched_at: datetime | None = None
+    terminating: bool = False
+    """Whether it is on its way out; it still counts until it is gone."""
+
+
 class CloudProvider(Protocol):
-    """A cloud, as far as choosing what to buy is concerned.
+    """A cloud: what can be bought, and the buying.
 
     Everything is handed out frozen and may be shared by all callers. A provider caches nothing of what it derives: the
-    catalogue cache in front of it does, by `generation`.
+    catalogue cache in front of it does, by `generation`. It never decides what to buy: it chooses only among the options it is
+    handed.
     """
 
     @property
@@ -86,14 +109,51 @@ class CloudProvider(Protocol):
         """What is wrong with a NodeClass of ours that its schema cannot know, as far as it shows without a cloud."""
         ...
 
+    async def create(self, claim: NodeClaim, options: Sequence[Option]) -> Instance:
+        """Buy a machine for the claim: one of the options, the first ones rather than the last.
+
+        The UID of the claim stands for the purchase: asked again with the same one, it gives the machine it gave before, however
+        often answers were lost. Raises InsufficientCapacity with everything that was tried in vain (and remembers that until it
+        expires, moving the generation), NodeClassNotReady, LaunchFailed, Transient.
+        """
+        ...
+
+    async def get(self, provider_id: str) -> Instance:
+        """The machine as it is now. Raises InstanceNotFound when it is gone."""
+        ...
+
+    async def list(self) -> tuple[Instance, ...]:
+        """All machines that were bought for a claim of this cluster, terminating ones too, by provider id."""
+        ...
+
+    async def delete(self, provider_id: str) -> None:
+        """Ask for the machine to go. Repeated until it raises InstanceNotFound, which says that it is gone."""
+        ...
+
+    async def reboot(self, claim: NodeClaim, operation_id: str) -> None:
+        """Restart the machine; gives back once that is accepted. The same operation id is safe to repeat.
+
+        Raises RebootNotSupported, RebootRefused and InstanceNotFound, which are final; anything else is tried again.
+        """
+        ...
+
     async def drift_reason(self, claim: NodeClaim) -> str:
-        """Why the machine no longer is what its NodeClass asks for; empty when it is."""
+        """Why the machine no longer is what its NodeClass asks for; empty when it is.
+
+        Whatever can change the answer moves the `generation` of the claim's pool: claims are only looked at again when it has.
+        """
         ...
 
 
 class Connect(Protocol):
     """What a provider's entry point must be: given the outside, it gives the provider."""
 
-    def __call__(self, *, node_classes: NodeClasses, clock: Clock) -> CloudProvider:
-        """The provider, ready to be asked."""
+    def __call__(
+        self, *, node_classes: NodeClasses, clock: Clock, client: Client | None = None, tasks: Tasks | None = None
+    ) -> CloudProvider:
+        """The provider, ready to be asked.
+
+        Commands that only look at what could be bought give no client; buying may then be refused. What a provider does in the
+        background goes into `tasks`, so that it ends with everything else.
+        """
         ...

@@ -1,10 +1,11 @@
 """Offerings that ran dry: remembered for a while, then tried again.
 
-A mark that expires changes what can be bought just as much as a new one does, so both move the generation.
+A mark that expires changes what can be bought just as much as a new one does, so both move the generation. Time is the
+monotonic one: a clock that is set back must not make a shortage last for ever.
 """
 
 import heapq
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from joiner.catalog.market import InstanceType, Offering
@@ -20,15 +21,15 @@ class Unavailable:
 
     def __init__(self, clock: Clock, remembered: timedelta = REMEMBERED) -> None:
         self._clock = clock
-        self._remembered = remembered
-        self._until: dict[tuple[str, Requirements], datetime] = {}
-        self._due: list[tuple[datetime, int, tuple[str, Requirements]]] = []
+        self._remembered_s = remembered.total_seconds()
+        self._until: dict[tuple[str, Requirements], float] = {}
+        self._due: list[tuple[float, int, tuple[str, Requirements]]] = []
         self._moves = 0
         self._marks = 0
 
     def mark(self, instance_type: str, offering: Offering) -> None:
         """The cloud has none left; a mark that is made again lasts longer."""
-        key, until = (instance_type, offering.requirements), self._clock.now() + self._remembered
+        key, until = (instance_type, offering.requirements), self._clock.monotonic() + self._remembered_s
         self._until[key] = until
         self._marks += 1
         heapq.heappush(self._due, (until, self._marks, key))
@@ -36,11 +37,10 @@ class Unavailable:
 
     def generation(self) -> int:
         """Moves with every new mark and with every one that expires."""
-        if self._due and self._due[0][0] <= self._clock.now():
-            self._expire(self._clock.now())
+        self._expire(self._clock.monotonic())
         return self._moves
 
-    def _expire(self, now: datetime) -> None:
+    def _expire(self, now: float) -> None:
         while self._due and self._due[0][0] <= now:
             until, _, key = heapq.heappop(self._due)
             if self._until.get(key) == until:  # else it was marked again meanwhile

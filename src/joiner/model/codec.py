@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -168,7 +168,7 @@ def _struct(value: msgspec.Struct) -> dict[str, Any]:
     for field in fields(type(value)):
         content = getattr(value, field.name)
         if not field.is_left_out(content):
-            result[field.written] = encode(content)
+            result[field.written] = field.encoded(content)
     return result
 
 
@@ -179,6 +179,14 @@ class WrittenField(msgspec.Struct, frozen=True):
     written: str
     default: Any
     omits_default: bool
+    holds_amounts: bool
+    """A list of resources: whole numbers in it are amounts, too, since sums of amounts are plain."""
+
+    def encoded(self, content: Any) -> Any:
+        """What is written for this content."""
+        if self.holds_amounts and isinstance(content, Mapping):
+            return {name: resources.text(name, amount) for name, amount in content.items()}
+        return encode(content)
 
     def is_left_out(self, content: Any) -> bool:
         """Whether the field does not appear at all with this content."""
@@ -195,6 +203,15 @@ def fields(kind: type[msgspec.Struct]) -> tuple[WrittenField, ...]:
             written=found.encode_name,
             default=found.default if found.default_factory is msgspec.NODEFAULT else found.default_factory(),
             omits_default=omits and not found.required,
+            holds_amounts=_holds_amounts(found.type),
         )
         for found in msgspec.structs.fields(kind)
     )
+
+
+def _holds_amounts(kind: Any) -> bool:
+    """Whether it is a mapping to quantities, however it is wrapped."""
+    parts = get_args(kind)
+    if get_origin(kind) is Mapping:
+        return parts[1] is Quantity or Quantity in get_args(parts[1])
+    return any(_holds_amounts(part) for part in parts)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from joiner.model.conditions import ConditionSet
 from joiner.model.meta import KubeObject, Value
 
 
@@ -29,3 +30,5 @@ class CustomObject(KubeObject):
     columns: ClassVar[tuple[Column, ...]] = (READY, AGE)
     scale: ClassVar[tuple[str, str] | None] = None
     """Where the scale subresource finds the wanted and the present number."""
+    condition_set: ClassVar[ConditionSet] = ConditionSet()
+    """The conditions in its status that `Ready` sums up."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from joiner.model import labels
-from joiner.model.conditions import Condition
+from joiner.model.conditions import Condition, ConditionSet
 from joiner.model.custom import AGE, READY, Column, CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
@@ -94,6 +94,7 @@ class NodeClaim(CustomObject):
     plural: ClassVar[str] = "nodeclaims"
     namespaced: ClassVar[bool] = False
     title: ClassVar[str] = "The wish for one node, and what became of it."
+    condition_set: ClassVar[ConditionSet] = ConditionSet(dependents=("Launched", "Registered", "Initialized"))
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="Type", path=r".metadata.labels.node\.kubernetes\.io/instance-type"),
         Column(name="Capacity", path=r".metadata.labels.karpenter\.sh/capacity-type"),

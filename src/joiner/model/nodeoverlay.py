@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from joiner.model import labels
-from joiner.model.conditions import Condition
+from joiner.model.conditions import Condition, ConditionSet
 from joiner.model.custom import AGE, READY, Column, CustomObject
 from joiner.model.meta import Value
 from joiner.model.requirement import MOST_REQUIREMENTS, NOT_IN_NEEDS_VALUES, SelectorRequirement
@@ -147,6 +147,7 @@ class NodeOverlay(CustomObject):
     plural: ClassVar[str] = "nodeoverlays"
     namespaced: ClassVar[bool] = False
     title: ClassVar[str] = "An alternative assumption about the price, the resources or the overhead of some offerings."
+    condition_set: ClassVar[ConditionSet] = ConditionSet(dependents=("ValidationSucceeded",))
     short_names: ClassVar[tuple[str, ...]] = ("overlays",)
     columns: ClassVar[tuple[Column, ...]] = (
         READY,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from joiner.model import labels
-from joiner.model.conditions import Condition
+from joiner.model.conditions import Condition, ConditionSet
 from joiner.model.custom import AGE, READY, Column, CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
@@ -245,6 +245,7 @@ class NodePool(CustomObject):
     plural: ClassVar[str] = "nodepools"
     namespaced: ClassVar[bool] = False
     title: ClassVar[str] = "A pool of nodes that are bought and let go by the same rules."
+    condition_set: ClassVar[ConditionSet] = ConditionSet(dependents=("ValidationSucceeded", "NodeClassReady"))
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="NodeClass", path=".spec.template.spec.nodeClassRef.name"),
         Column(name="Nodes", path=".status.nodes", type="integer"),

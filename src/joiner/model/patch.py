@@ -75,13 +75,13 @@ def _fields_changed(before: Struct, after: Struct, live: Any) -> Document:
         if isinstance(had, Struct) and isinstance(wanted, Struct):
             patch[field.written] = _fields_changed(had, wanted, raw)
         elif isinstance(had, Mapping) and isinstance(wanted, Mapping):
-            patch[field.written] = diff(codec.encode(had), codec.encode(wanted))
+            patch[field.written] = diff(field.encoded(had), field.encoded(wanted))
         elif field.is_left_out(wanted):
             patch[field.written] = None
         elif isinstance(had, tuple) and isinstance(wanted, tuple):
             patch[field.written] = [_entry(item, had, raw) for item in wanted]
         else:
-            patch[field.written] = codec.encode(wanted)
+            patch[field.written] = field.encoded(wanted)
     return patch
 
 

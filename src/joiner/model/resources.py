@@ -71,6 +71,16 @@ def text(name: str, amount: int) -> str:
     return quantity.text(amount, quantity.Form.BINARY if is_bytes(name) else quantity.Form.DECIMAL)
 
 
+def plain(name: str, amount: int, digits: int = 3) -> str:
+    """One amount in the one unit that its kind is read in, so that amounts side by side compare: `7.84`, `27.545Gi`."""
+    unit = quantity.MILLI << 30 if is_bytes(name) else quantity.MILLI
+    number = f"{amount / unit:.{digits}f}"
+    if amount and not float(number):
+        return text(name, amount)  # too little to be seen in that unit
+    short = number.rstrip("0").rstrip(".") if "." in number else number
+    return f"{short}{'Gi' if is_bytes(name) else ''}"
+
+
 def written(resources: Resources) -> dict[str, str]:
     """The list as it is written into an API object, in order of name."""
     return {name: text(name, resources[name]) for name in sorted(resources)}

@@ -6,7 +6,7 @@ The API kind is `InstanceType`; the class is named for what it holds, so that it
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from joiner.model.conditions import Condition
+from joiner.model.conditions import Condition, ConditionSet
 from joiner.model.custom import CustomObject
 from joiner.model.meta import Value
 from joiner.model.rules import CONDITIONS, RESOURCE_LIST, Amount, Field
@@ -61,6 +61,7 @@ class InstanceTypeSettings(CustomObject):
     plural: ClassVar[str] = "instancetypes"
     namespaced: ClassVar[bool] = False
     title: ClassVar[str] = "What an instance type is, over what the provider says. The object's name is the type's."
+    condition_set: ClassVar[ConditionSet] = ConditionSet(dependents=("ValidationSucceeded", "InstanceTypeFound"))
 
     spec: Annotated[InstanceTypeSettingsSpec, "What the type is.", Field(required=True)] = InstanceTypeSettingsSpec()
     status: Annotated[InstanceTypeSettingsStatus, "Whether the settings found their type."] = (

@@ -71,6 +71,15 @@ class DaemonSetSpec(Value):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class DaemonSetStatus(Value):
+    """On how many nodes it should be, is, and is ready."""
+
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+    number_ready: int = 0
+    observed_generation: int = 0
+
+
 class DaemonSet(KubeObject):
     """A pod on every node."""
 
@@ -79,6 +88,7 @@ class DaemonSet(KubeObject):
     plural: ClassVar[str] = "daemonsets"
 
     spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
 
 
 class ReplicationControllerSpec(Value):
@@ -104,6 +114,7 @@ class JobSpec(Value):
 
     parallelism: int | None = None
     completions: int | None = None
+    backoff_limit: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     suspend: bool = False

@@ -24,3 +24,15 @@ class Fits:
             elif amount < 0:
                 return 0
         return found
+
+    def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
+        """How often, up to some number, the largest of the units hold one thing beside another."""
+        for ladder, there, more in zip(self._ladders, own, each, strict=True):
+            if more:
+                most = min(most, (ladder.largest(units) - there) // more)
+        low, high, middle = 0, most + 1, most
+        while high - low > 1:
+            together = tuple([there + middle * more for there, more in zip(own, each, strict=True)])
+            low, high = (middle, high) if self.large_enough(together) & units else (low, middle)
+            middle = (low + high) // 2
+        return low

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from joiner.scheduling.relaxation import Floats, Mask, Relaxation
+from joiner.scheduling.relaxation import Floats, Mask, Relaxation, with_kinds
 
 _SAFETY: Final = 1e-9
 """What is taken off a bound for the rounding of floats, relatively: a hundred thousand times more than it can be."""
@@ -31,6 +31,10 @@ _SHARP: Final = 40.0
 """How fast pods turn away from kinds where they pay more: one in e is left where it is a fortieth more."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
+_EARLY: Final = 15
+"""After so many steps it shows which kinds matter."""
+_IDLE: Final = 1e-3
+"""A kind with a smaller share of all nodes does not."""
 _DEAREST: Final = 1e5
 """Kinds so many times dearer than all that is needed are shown to the solver as cheaper than they are: true enough, and tame."""
 
@@ -120,7 +124,7 @@ def climbed(relaxation: Relaxation, steps: int = STEPS) -> Rents:
     width, free = relaxation.parts.shape[1], relaxation.kinds.limits < 0
     best = _for_one_node(relaxation)
     best_price = proven(relaxation, best).price
-    for rents, worth, _ in _walk(relaxation, steps):
+    for rents, worth, _, _ in _walk(relaxation, 0, steps, _even(relaxation)):
         tried = Rents(rents[:, :width], rents[:, width:], np.zeros(len(relaxation.cuts)))
         if not free.all():
             tried = _with_limited(relaxation, tried, np.where(np.isfinite(worth), worth, 0.0))
@@ -131,34 +135,62 @@ def climbed(relaxation: Relaxation, steps: int = STEPS) -> Rents:
 
 
 def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
-    """Who is whose customer on the way uphill, on average over the later half: close to a cheapest plan in pieces."""
+    """Who is whose customer on the way uphill, on average over the later half: close to a cheapest plan in pieces.
+
+    Kinds that have next to no customers after the first steps will hardly ever have any, and are left behind.
+    """
+    early, shares = min(_EARLY, steps // 4), _even(relaxation)
     worth, pods = np.full(len(relaxation.counts), np.inf), np.zeros(relaxation.usable.shape)
-    for step, (_, paid_least, customers) in enumerate(_walk(relaxation, steps)):
+    for _, _, customers, next_shares in _walk(relaxation, 0, early, shares):
+        pods, shares = customers, next_shares
+    kept = np.arange(relaxation.usable.shape[1])
+    if early:
+        taken = _taken(relaxation, pods).max(axis=1, initial=0.0)
+        kept = np.flatnonzero((taken > _IDLE * taken.sum()) | _only_choice(relaxation.usable, taken))
+    few = with_kinds(relaxation, kept)
+    found = np.zeros(few.usable.shape)
+    for step, (_, paid_least, customers, _) in enumerate(_walk(few, early, steps, shares[kept]), early):
         worth = paid_least
         if 2 * step >= steps:
-            pods += customers
-    pods /= max(1, steps - (steps + 1) // 2)
+            found += customers
+    pods = np.zeros(relaxation.usable.shape)
+    pods[:, kept] = found / max(1, steps - (steps + 1) // 2)
     return Pieces(_taken(relaxation, pods).max(axis=1, initial=0.0), pods, worth)
 
 
-def _walk(relaxation: Relaxation, steps: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+def _only_choice(usable: Mask, taken: Floats) -> Mask:
+    """For each demand the kind that has most customers among those it can use: nobody is left without any."""
+    best = np.where(usable, taken, -1.0).argmax(axis=1) if usable.size else np.zeros(0, dtype=np.int64)
+    return np.isin(np.arange(len(taken)), best)
+
+
+def _even(relaxation: Relaxation) -> Floats:
+    """Every row charges the same share of the price."""
+    count, width, _ = relaxation.parts.shape
+    rows = width + len(relaxation.crowds)
+    return np.full((count, rows), 1.0 / max(1, rows))
+
+
+def _walk(
+    relaxation: Relaxation, begin: int, end: int, shares: Floats
+) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
     """Step by step each kind charges more for the rows that its customers take most of, which turns some of them away.
 
-    Gives the rents (kind by row, crowds last), what pods of each demand pay at the least, and how many are customers where.
+    Gives the rents (kind by row, crowds last), what pods of each demand pay at the least, how many are customers where, and the
+    share of its price that each row will charge in the next step.
     """
-    kinds, (count, width, _) = relaxation.kinds, relaxation.parts.shape
-    free, rows = kinds.limits < 0, width + len(relaxation.crowds)
-    shares = np.full((count, rows), 1.0 / max(1, rows))
-    for step in range(steps if rows and free.any() else 0):
+    kinds, width = relaxation.kinds, relaxation.parts.shape[1]
+    free = kinds.limits < 0
+    for step in range(begin, end if shares.shape[1] and free.any() else begin):
         rents = shares * np.where(free, kinds.prices, 0.0)[:, None]
         paying = np.where(relaxation.usable & free, paid(relaxation, rents[:, :width], rents[:, width:]), np.inf)
         worth = paying.min(axis=1)
         pods = _customers(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts[:, None]
-        yield rents, worth, pods
         wanted = _taken(relaxation, pods)
         wanted = wanted / np.maximum(wanted.max(axis=1, keepdims=True), 1e-30)
         shares = shares * np.exp(0.5 / (1 + step / _SLOWER) * wanted) + 1e-9
         shares /= shares.sum(axis=1, keepdims=True)
+        yield rents, worth, pods, shares
 
 
 def _customers(paying: Floats, worth: Floats, sharp: float) -> Floats:

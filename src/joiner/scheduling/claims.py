@@ -58,7 +58,6 @@ class Claim:
         self.number = number
         self.template = template
         self.host = f"hostname-placeholder-{number:04d}"
-        self.at_host = Requirement(HOSTNAME, (self.host,))
         self.requirements = template.requirements
         self.units = template.usable
         self.amounts: Amounts = ()
@@ -76,6 +75,11 @@ class Claim:
 
         Spread does not wait: whoever is counted without being bound by a constraint may as well come last.
         """
+
+    @property
+    def at_host(self) -> Requirement:
+        """The claim's host as a requirement."""
+        return Requirement(HOSTNAME, (self.host,))
 
 
 class Joined:
@@ -124,6 +128,8 @@ class Openings:
 
     def tolerates(self, template: Template, step: Step) -> bool:
         """Whether the pod puts up with the taints of the pool."""
+        if not template.taints:
+            return True
         key = (id(template), id(step))
         if key not in self._tolerated:
             self._tolerated[key] = not untolerated(template.taints, step.tolerations)
@@ -132,7 +138,7 @@ class Openings:
     def fitting(self, claim: Claim, each: PodClass, step: Step, *, new: bool, count: int = 1) -> Fitting | Refused:
         """What the claim would be with so many more pods of the class, or which rule forbids it.
 
-        More than one at a time can only be asked for pods that no group concerns and that bring no ports or volumes.
+        More than one at a time can only be asked for pods that bring no ports or volumes, and for no more than any group allows.
         """
         template = claim.template
         if not self.tolerates(template, step):
@@ -163,6 +169,8 @@ class Openings:
 
     def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
         """The requirements that topology leaves, group after group."""
+        if not step.groups and not each.kept_out:
+            return requirements
         for group, chosen in step.groups:
             narrower = self._by_group(claim, step, group, chosen, requirements)
             if narrower is None:
@@ -178,6 +186,8 @@ class Openings:
     def _by_group(
         self, claim: Claim, step: Step, group: Group, chosen: bool, requirements: Requirements
     ) -> Requirements | None:
+        if group.key == HOSTNAME and group.kind != AFFINITY:
+            return None if group.is_full(claim.host, chosen) else requirements
         if group.key == HOSTNAME:
             return requirements if group.narrowed(_ANY_HOST, claim.at_host, chosen) is not None else None
         node = requirements.at(group.key)
@@ -196,13 +206,7 @@ class Openings:
         described = claim.units & stock.described(requirements)
         if not described:
             return Refused(REQUIREMENTS)
-        large = 0
-        for group in template.daemons:
-            if each.ports and any(port.conflicts(other) for port in each.ports for other in group.ports):
-                continue
-            wanted = tuple(map(int.__add__, amounts, group.amounts)) if any(group.amounts) else amounts
-            large |= group.units & template.fits.large_enough(wanted)
-        units = described & large
+        units = described & template.large_enough(amounts, each.ports)
         if not units:
             return Refused(RESOURCES)
         if claim.cost_max is not None:
@@ -212,10 +216,11 @@ class Openings:
             units &= stock.prices(requirements).at_most(claim.cost_max) | paid
             if not units:
                 return Refused(PRICE)
-        attached = self._attachable(claim, each, units)
-        if not attached:
-            return Refused(VOLUMES)
-        return self._reserved(claim, attached, requirements, amounts, new=new)
+        if each.volumes.attachments:
+            units = self._attachable(claim, each, units)
+            if not units:
+                return Refused(VOLUMES)
+        return self._reserved(claim, units, requirements, amounts, new=new)
 
     def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
         more = each.volumes.attachments
@@ -266,11 +271,7 @@ class Openings:
     def widen(self, claim: Claim) -> None:
         """Let the claim be every unit that would do as it stands, also those that are dearer than it was opened at."""
         template, stock = claim.template, claim.template.stock
-        large = 0
-        for group in template.daemons:
-            if not any(port.conflicts(other) for port in claim.ports for other in group.ports):
-                wanted = tuple(map(int.__add__, claim.amounts, group.amounts))
-                large |= group.units & template.fits.large_enough(wanted)
+        large = template.large_enough(claim.amounts, claim.ports)
         units = template.usable & stock.described(claim.requirements) & stock.for_sale(claim.requirements) & large
         for name in template.left:
             counted = stock.capacity(name).largest(claim.first_units)
@@ -288,36 +289,36 @@ _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)
 _RESERVED: Final = Requirements([Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))])
 
 
-def record(claim: Claim, each: PodClass, step: Step, reserved: bool) -> None:
-    """Tell every group that cares that a pod of the class is on the claim, which may count on a reservation."""
+def record(claim: Claim, each: PodClass, step: Step, reserved: bool, count: int = 1) -> None:
+    """Tell every group that cares that pods of the class are on the claim, which may count on a reservation."""
     node = claim.requirements & _RESERVED if reserved else claim.requirements
     for group in each.counted:
         if not group.node_filter.matches(node, claim.template.taints):
             continue
         if group.key == HOSTNAME:
-            group.record_host(claim.number, claim.host)
+            group.record_host(claim.number, claim.host, count)
             continue
         domain = claim.requirements.at(group.key)
         if group.kind == ANTI_AFFINITY:
-            _everywhere(group, domain)
+            _everywhere(group, domain, count)
         elif not domain.complement and len(domain.values) == 1:
-            group.record(min(domain.values))
+            group.record(min(domain.values), count)
         elif group.kind == AFFINITY:
-            claim.waiting[group] = claim.waiting.get(group, 0) + 1
+            claim.waiting[group] = claim.waiting.get(group, 0) + count
     for group in step.marks:
         if group.key == HOSTNAME:
-            group.record_host(claim.number, claim.host)
+            group.record_host(claim.number, claim.host, count)
         else:
-            _everywhere(group, claim.requirements.at(group.key))
+            _everywhere(group, claim.requirements.at(group.key), count)
 
 
-def _everywhere(group: Group, domain: Requirement) -> None:
+def _everywhere(group: Group, domain: Requirement, count: int) -> None:
     """As long as a pod may be in any of several domains, it is in all of them."""
     values = (
         sorted(domain.values) if not domain.complement else [name for name in sorted(group.domains) if domain.has(name)]
     )
     for value in values:
-        group.record(value)
+        group.record(value, count)
 
 
 def settle_waiting(claim: Claim) -> None:

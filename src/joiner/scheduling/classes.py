@@ -1,6 +1,7 @@
 """Pods by shape: identical pods are one class, and whatever is true of one of them is worked out once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 import msgspec
 
@@ -55,14 +56,22 @@ class Step:
         """Open claims that will never take a pod at this step."""
         self.closed_nodes = 0
 
+    def fresh(self, groups: Mapping[Group, Group]) -> "Step":
+        """The step as another run finds it."""
+        own = tuple([(groups[group], chosen) for group, chosen in self.groups])
+        marks = tuple([groups[group] for group in self.marks])
+        made = Step(self.requirements, self.strict, self.tolerations, own, marks, self.places)
+        made.impossible, made.final = self.impossible, self.final
+        return made
+
 
 class PodClass:
     """Pods that no rule can tell apart."""
 
-    def __init__(self, number: int, pod: Pod, amounts: Amounts, volumes: PodVolumes) -> None:
+    def __init__(self, number: int, pod: Pod, volumes: PodVolumes) -> None:
         self.number = number
         self.pod = pod
-        self.amounts = amounts
+        self.amounts: Amounts = ()
         self.ports: tuple[ContainerPort, ...] = host_ports(pod.spec)
         self.volumes = volumes
         self.labels = labels_of(pod)
@@ -72,40 +81,57 @@ class PodClass:
         self.refused_at = -1
         """The state of the run at which the class last found no place."""
 
+    def measure(self, names: Sequence[str]) -> None:
+        """Find out how much a pod asks for, in the order of the names."""
+        wanted = podrequests.of_pod(self.pod)
+        self.amounts = tuple([wanted.get(name, 0) for name in names])
+
+    def fresh(self, groups: Mapping[Group, Group]) -> "PodClass":
+        """The class as another run finds it, with groups of its own."""
+        made = copy(self)
+        made.steps = [step.fresh(groups) for step in self.steps]
+        made.counted = tuple([groups[group] for group in self.counted])
+        made.kept_out = tuple([groups[group] for group in self.kept_out])
+        return made
+
 
 ClassKey = tuple[Labels, bytes, str, bytes]
 
 
-def key_of(pod: Pod, specs: dict[int, bytes]) -> ClassKey:
-    """Equal for pods that no rule can tell apart. Pods often share their spec, so each object is written down once."""
-    spec = specs.get(id(pod.spec))
-    if spec is None:
-        spec = specs[id(pod.spec)] = _ENCODER.encode(pod.spec)
-    own_volume = pod.name if any(volume.ephemeral is not None for volume in pod.spec.volumes) else ""
+def key_of(pod: Pod) -> ClassKey:
+    """Equal for pods that no rule can tell apart."""
+    own_volume = pod.name if _has_own_volume(pod) else ""
     allocated = _ENCODER.encode(pod.status.container_statuses) if pod.status.container_statuses else b""
-    return (labels_of(pod), spec, own_volume, allocated)
+    return (labels_of(pod), _ENCODER.encode(pod.spec), own_volume, allocated)
 
 
-def keys_of(pods: Iterable[Pod]) -> list[ClassKey]:
-    """The key of each pod."""
-    specs: dict[int, bytes] = {}
-    return [key_of(pod, specs) for pod in pods]
+def _has_own_volume(pod: Pod) -> bool:
+    return any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
-def classify(
-    pods: Sequence[Pod], keys: Sequence[ClassKey], names: Sequence[str], shelf: Shelf
-) -> tuple[list[PodClass], list[PodClass]]:
-    """The classes, numbered by what they are and not by where they stand, and for each pod the class it belongs to."""
-    first: dict[ClassKey, Pod] = {}
-    for key, pod in zip(keys, pods, strict=True):
-        first.setdefault(key, pod)
-    by_key: dict[ClassKey, PodClass] = {}
-    for number, key in enumerate(sorted(first)):
-        pod = first[key]
-        wanted = podrequests.of_pod(pod)
-        amounts = tuple(wanted.get(name, 0) for name in names)
-        by_key[key] = PodClass(number, pod, amounts, shelf.volumes_of(pod))
-    return list(by_key.values()), [by_key[key] for key in keys]
+def classify(pods: Sequence[Pod], shelf: Shelf) -> tuple[list[PodClass], list[int]]:
+    """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class."""
+    members: dict[ClassKey, int] = {}
+    first: list[Pod] = []
+    # Most pods are written exactly like one before them, with the same spec object: those are recognised at a glance.
+    glances: dict[tuple[str, tuple[tuple[str, str], ...], int], int] = {}
+    found: list[int] = []
+    for pod in pods:
+        meta, spec = pod.metadata, pod.spec
+        glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
+        plain = not spec.volumes and not pod.status.container_statuses
+        known = glances.get(glance) if plain else None
+        if known is None:
+            known = members.setdefault(key_of(pod), len(first))
+            if known == len(first):
+                first.append(pod)
+            if plain:
+                glances[glance] = known
+        found.append(known)
+    rank = {old: new for new, (_, old) in enumerate(sorted(members.items()))}
+    ordered = sorted(rank, key=rank.__getitem__)
+    classes = [PodClass(new, first[old], shelf.volumes_of(first[old])) for new, old in enumerate(ordered)]
+    return classes, [rank[old] for old in found]
 
 
 def prepare(

@@ -1,6 +1,7 @@
 """Nodes that are there: the first place a pod is tried on."""
 
 from collections.abc import Sequence
+from copy import copy
 
 from joiner.model import podrequests, resources
 from joiner.model.labels import HOSTNAME, Vocabulary
@@ -31,6 +32,12 @@ class OpenNode:
         self.ports = list(node.ports)
         self.attached = dict(node.volumes)
         self.members: list[int] = []
+
+    def fresh(self) -> "OpenNode":
+        """The same node for another run to fill."""
+        made = copy(self)
+        made.ports, made.attached, made.members = list(self.ports), dict(self.attached), []
+        return made
 
     def _daemons(self, daemons: Sequence[Pod], vocabulary: Vocabulary) -> dict[str, int]:
         """What the daemons that belong here ask for."""

@@ -53,7 +53,8 @@ class Costs:
         if key not in self._known:
             found = self._run.claims[claim]
             prices = found.template.stock.prices(_into(self._run, found, name), reserved=True)
-            self._known[key] = next((p.offering.cost for p in prices.best if found.units >> p.unit & 1), math.inf)
+            best = prices.first(found.units)
+            self._known[key] = math.inf if best is None else best.offering.cost
         return self._known[key]
 
 
@@ -85,7 +86,7 @@ def _options(run: "Run", claim: Claim) -> tuple[Requirements, tuple[Option, ...]
     """
     stock, held = claim.template.stock, run.reservations.holds(claim.number) is not None
     requirements = _settled(run, claim)
-    best = next((e for e in stock.prices(requirements, reserved=held).best if claim.units >> e.unit & 1), None)
+    best = stock.prices(requirements, reserved=held).first(claim.units)
     if best is not None and _ambiguous(stock, claim, requirements, best, held):
         where = best.offering.requirements
         pinned = requirements & Requirements(where[key] for key in where if key in _PLACE)
@@ -116,7 +117,8 @@ def cheapest(run: "Run", claim: Claim) -> float:
     """What the claim costs, bought as cheaply as it can be."""
     held = run.reservations.holds(claim.number) is not None
     prices = claim.template.stock.prices(_settled(run, claim), reserved=held)
-    return next((each.offering.cost for each in prices.best if claim.units >> each.unit & 1), math.inf)
+    best = prices.first(claim.units)
+    return math.inf if best is None else best.offering.cost
 
 
 def _held(run: "Run", claim: Claim) -> tuple[str, ...]:

@@ -173,9 +173,13 @@ class Groups:
                 if (where := place.labels.get(group.key)) is not None:
                     group.record(where, count)
 
+    def all(self) -> tuple[Group, ...]:
+        """Every group there is."""
+        return (*self._groups.values(), *self._inverse.values())
+
     def keys(self) -> tuple[str, ...]:
         """The labels that groups watch, but for the host."""
-        return tuple(sorted({group.key for group in (*self._groups.values(), *self._inverse.values())} - {HOSTNAME}))
+        return tuple(sorted({group.key for group in self.all()} - {HOSTNAME}))
 
     # -- who is counted -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """First fit with an eye on the price: a pod joins the claim that it makes dearer by least, if it is worth that."""
 
+import math
+
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.finish import cheapest
@@ -33,8 +35,8 @@ class GuardedRun(Run):
     def _cost(self, claim: Claim, found: Fitting) -> float:
         if found.reserved:
             return cheapest(self, claim)
-        prices = claim.template.stock.prices(found.requirements).best
-        return next((each.offering.cost for each in prices if found.units >> each.unit & 1), float("inf"))
+        best = claim.template.stock.prices(found.requirements).first(found.units)
+        return math.inf if best is None else best.offering.cost
 
     def _alone(self, each: PodClass, step: Step) -> float:
         """What a new claim for the pod alone would cost."""
@@ -43,7 +45,7 @@ class GuardedRun(Run):
             found = self.opened(claim, each, step)
             if isinstance(found, Fitting):
                 return self._cost(claim, found) if not found.reserved else 0.0
-        return float("inf")
+        return math.inf
 
 
 class TightGuardedRun(GuardedRun):

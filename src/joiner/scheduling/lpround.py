@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from joiner.requirements import Requirements
 from joiner.scheduling.certificate import Pieces, in_pieces
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.relaxation import Demand, Floats, Relaxation, Rule, of_demands
-from joiner.scheduling.worth import PricedRun, Size
+from joiner.scheduling.sizes import Size
+from joiner.scheduling.twins import repeat
+from joiner.scheduling.worth import PricedRun
 
 _STEPS: Final = 60
 """More steps make the plan in pieces cheaper, but not what is left of it when it is rounded."""
@@ -23,6 +26,8 @@ _WORK: Final = 1e8
 _DIGITS: Final = 6
 """Numbers of nodes and pods are rounded to so many, so that no decision hangs on the last bit of a float."""
 _TRIES: Final = 8
+_PATTERNS: Final = 3
+"""How many different fillings are tried for nodes of one kind."""
 
 
 class RepricedRun(PricedRun):
@@ -38,7 +43,7 @@ class RepricedRun(PricedRun):
             plain = [size.worth for size in sizes]
             for number, worth in zip(relaxation.pods, pieces.worth, strict=True):
                 sizes[int(number)].worth = round(float(worth), 12) if np.isfinite(worth) else sizes[int(number)].worth
-            self._ordered = sorted(sizes, key=self._precedence)
+            self._arrange(sizes)
             self._begin([sizes[int(number)] for number in relaxation.pods], relaxation, pieces)
             self._go_on(sizes, plain)
         yield from super()._buy()
@@ -58,7 +63,7 @@ class RoundedRun(RepricedRun):
     def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
         for size, worth in zip(sizes, plain, strict=True):
             size.worth = worth
-        self._ordered = sorted(sizes, key=self._precedence)
+        self._arrange(sizes)
 
     def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
         prices, nodes = relaxation.prices, np.round(pieces.nodes, _DIGITS)
@@ -70,22 +75,34 @@ class RoundedRun(RepricedRun):
     def _fill_nodes(self, sizes: list[Size], each: Floats, count: int, cost: float | None) -> None:
         """Open so many claims at a price, each with its part of the pods; what a claim cannot take the next one is offered."""
         pattern = sorted(
-            np.flatnonzero(each > 0), key=lambda n: (-round(float(each[n]) * sizes[n].worth, 9), sizes[n].number)
+            np.flatnonzero(each > 0).tolist(),
+            key=lambda n: (-round(float(each[n]) * sizes[n].worth, 9), sizes[n].number),
         )
         due = np.zeros(len(sizes))
-        for _ in range(count):
-            due += each
-            claim: Claim | None = None
-            for number in pattern:
-                size, wanted = sizes[number], int(due[number] + 10**-_DIGITS)
-                if wanted and claim is None:
-                    claim = self._started(size, cost)
-                    due[number] -= claim is not None
-                    wanted -= 1
-                if wanted and claim is not None:
-                    due[number] -= self._some(claim, size, wanted)
-            if claim is not None:
-                self._fill(claim)
+        alike = max(1, count // _PATTERNS)
+        while count > 0:
+            wanted = np.floor(due / alike + each + 10**-_DIGITS).astype(np.int64)
+            claim, taken = self._filled(sizes, pattern, wanted, cost)
+            made = 1 if claim is None else 1 + repeat(self, claim, min(alike, count) - 1)
+            due += (each - taken) * made
+            count -= made
+
+    def _filled(
+        self, sizes: list[Size], pattern: list[int], wanted: npt.NDArray[np.int64], cost: float | None
+    ) -> tuple[Claim | None, Floats]:
+        """A claim with so many pods of each size, as far as it takes them, and whoever else has room; and how many it took."""
+        taken = np.zeros(len(sizes))
+        claim: Claim | None = None
+        for number in pattern:
+            most = int(wanted[number])
+            if most and claim is None:
+                claim = self._started(sizes[number], cost)
+                taken[number] = claim is not None
+            if claim is not None and most > taken[number]:
+                taken[number] += self._some(claim, sizes[number], most - int(taken[number]))
+        if claim is not None:
+            self._fill(claim)
+        return claim, taken
 
     def _started(self, size: Size, cost: float | None) -> Claim | None:
         """A new claim with one pod of the size; nothing if there is no such pod any more, or no such claim."""
@@ -111,19 +128,10 @@ class RoundedRun(RepricedRun):
         for share in reversed(size.shares):
             if placed == most or tries == _TRIES:
                 break
-            if not share.positions or not self.candidates(share.each, share.step) >> claim.number & 1:
-                continue
-            count = min(most - placed, len(share.positions)) if share.plain else 1
-            while count and placed < most and share.positions:
-                found = self.openings.fitting(claim, share.each, share.step, new=False, count=count)
-                if not isinstance(found, Fitting):
-                    count //= 2
-                    continue
-                for _ in range(count):
-                    self.commit(claim, share.each, share.positions.pop(), share.step, found)
+            if share.positions and self.considers(claim, share.each, share.step):
+                count, _ = self.put(claim, share, most - placed)
                 placed += count
-                count = min(count, most - placed, len(share.positions))
-            tries += not count
+                tries += not count
         size.left -= placed
         return placed
 

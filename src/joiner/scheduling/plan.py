@@ -1,12 +1,15 @@
 """The answer: placements, claims to open, and a refusal for every pod left over."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from joiner.catalog.market import Option
 from joiner.model.meta import Value
 from joiner.model.resources import Resources
 from joiner.model.taints import Taint
 from joiner.requirements import Requirements
+
+_SHOWN_NAMES: Final = 5
 
 
 class PlannedClaim(Value):
@@ -31,6 +34,20 @@ class PlannedClaim(Value):
         """What it costs by the hour, launched as the first option."""
         return self.options[0].offering.cost
 
+    @property
+    def runner_up(self) -> Option | None:
+        """What would be bought if the first option were not to be had."""
+        return self.options[1] if len(self.options) > 1 else None
+
+
+class Stage(Value):
+    """How many types of a pool are left after one more rule."""
+
+    rule: str
+    after: str
+    """What was held against them: `kubernetes.io/arch In [arm64]`, `cpu 2`."""
+    left: int
+
 
 class Reason(Value):
     """Why one thing would not take a pod."""
@@ -40,6 +57,17 @@ class Reason(Value):
     object: str
     """Who was asked: `NodePool default`, `Node a`."""
     message: str
+    wanted: str = ""
+    """What the pod needs there."""
+    had: str = ""
+    """What there was instead."""
+    hint: str = ""
+    """What was probably meant, or what would have to change."""
+    funnel: tuple[Stage, ...] = ()
+    """The types of a pool through one rule after the other, down to none."""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class Refusal(Value):
@@ -50,8 +78,26 @@ class Refusal(Value):
     ignored: bool = False
     """Whether the pod was never tried: it is not for us, or cannot be understood."""
 
+    def told(self) -> list[str]:
+        """The reasons in words; those who give the same one are named together."""
+        who: dict[str, list[str]] = {}
+        for reason in self.reasons:
+            who.setdefault(str(reason), []).append(reason.object)
+        return [f"{_named(objects)}: {said}" for said, objects in who.items()]
+
     def __str__(self) -> str:
-        return "; ".join(f"{reason.object}: {reason.message}" for reason in self.reasons)
+        return "; ".join(self.told())
+
+
+def _named(objects: list[str]) -> str:
+    """`NodePool a`, or `NodePools a, b, c and 4 more`."""
+    if len(objects) == 1:
+        return objects[0]
+    kind, _, first = objects[0].partition(" ")
+    names = [first, *(each.partition(" ")[2] for each in objects[1:])]
+    shown = ", ".join(names[:_SHOWN_NAMES])
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return f"{kind}s {shown}{more}"
 
 
 class Plan(Value):

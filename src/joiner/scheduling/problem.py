@@ -61,6 +61,12 @@ class Policy(Value):
     """How many instance types a claim may name."""
     reserved_capacity: bool = True
     """Whether capacity reservations are used at all."""
+    node_price: float = 0.0
+    """What a node is charged when plans are compared, as a fraction of the median price of what can be bought; 0 is off."""
+    spot_width: int = 0
+    """How many instance types a spot claim should be able to launch; with 0 any number will do."""
+    spot_width_cost: float = 0.0
+    """By which fraction a plan may become dearer for that."""
 
 
 class Problem(Value):

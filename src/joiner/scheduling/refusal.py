@@ -1,18 +1,26 @@
-"""Why a pod found no place: for every pool the funnel of its types through the rules, and who said no."""
+"""Why a pod found no place: for every pool the funnel of its types through the rules, who said no, and to what."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from joiner.model import quantity, resources
+from joiner.model.labels import HOSTNAME
+from joiner.model.requirement import IN, SelectorRequirement
 from joiner.model.taints import untolerated
-from joiner.requirements import Requirements
 from joiner.scheduling import claims
 from joiner.scheduling.claims import Claim, Fitting, Refused
 from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.funnel import sieves
+from joiner.scheduling.lifting import taint_text
+from joiner.scheduling.obstacle import Obstacle, narrowed
 from joiner.scheduling.plan import Reason
 from joiner.scheduling.template import Template
+from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
 if TYPE_CHECKING:
     from joiner.scheduling.run import Run
+
+_LABELS: Final = frozenset({claims.REQUIREMENTS, claims.UNDEFINED, claims.OFFERINGS})
 
 
 def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
@@ -20,102 +28,232 @@ def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     step = each.steps[-1]
     if not run.templates:
         return (Reason(rule=claims.OFFERINGS, object="NodePools", message="no pool has a type that can be bought"),)
-    return tuple(_reason(run, template, each, step) for template in run.templates)
+    return tuple(_Inquiry(run, template, each, step).reason() for template in run.templates)
 
 
-def _reason(run: "Run", template: Template, each: PodClass, step: Step) -> Reason:
-    claim = Claim(len(run.claims), template)
-    found = run.opened(claim, each, step)
-    rule = found.rule if isinstance(found, Refused) else claims.RESOURCES
-    if template.left and rule != claims.LIMITS:
-        unlimited = run.openings.fitting(Claim(len(run.claims), template), each, step, new=True)
-        if isinstance(unlimited, Fitting):
-            return Reason(
-                rule=claims.LIMITS, object=f"NodePool {template.name}", message=_over(template, unlimited.units)
-            )
-    return Reason(
-        rule=rule, object=f"NodePool {template.name}", message=_message(run, template, each, step, rule, found)
-    )
+class _Inquiry:
+    """One pool and one class of pods that it does not take."""
 
+    def __init__(self, run: "Run", template: Template, each: PodClass, step: Step) -> None:
+        self._run, self._template, self._each, self._step = run, template, each, step
+        self._sieves = tuple(sieves(run, template, each, step))
+        self._rule, self._detail = self._verdict()
 
-def _message(run: "Run", template: Template, each: PodClass, step: Step, rule: str, found: object) -> str:
-    stock = template.stock
-    if rule == claims.TAINTS:
-        keeping = untolerated(template.taints, step.tolerations)
-        named = ", ".join(f"{taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}" for taint in keeping)
-        return f"the pod does not tolerate {named}"
-    if rule == claims.LIMITS:
-        return _over(template, template.usable)
-    if rule == claims.REQUIREMENTS:
-        problems = template.requirements.problems(step.requirements, run.vocabulary.well_known)
-        return "; ".join(problems) or _funnel(run, template, each, step)
-    if rule == claims.MIN_VALUES and isinstance(found, Refused) and isinstance(found.detail, dict):
-        short = ", ".join(
-            f"{key} needs {template.min_values[key]} and has {left}" for key, left in found.detail.items()
+    def reason(self) -> Reason:
+        """What the pool has against the pods."""
+        rule = self._rule
+        told = {
+            claims.TAINTS: self._taints,
+            claims.REQUIREMENTS: self._labels,
+            claims.RESOURCES: self._too_small,
+            claims.TOPOLOGY: self._topology,
+            claims.LIMITS: self._limits,
+            claims.MIN_VALUES: self._few_values,
+        }.get(rule, self._plain)
+        reason = told(rule)
+        alternatives = self._each.pod.spec.affinity.node_affinity.required
+        count = len(alternatives.node_selector_terms) if alternatives is not None else 0
+        message = f"by the last of its {count} node-affinity terms: {reason.message}" if count > 1 else reason.message
+        stock = self._template.stock
+        return Reason(
+            rule=rule,
+            object=f"NodePool {self._template.name}",
+            message=message,
+            wanted=reason.wanted,
+            had=reason.had,
+            hint=reason.hint,
+            funnel=tuple(sieve.stage(stock) for sieve in self._sieves),
         )
-        return f"minValues cannot be kept: {short}"
-    if rule == claims.TOPOLOGY:
-        return "no domain is left that spread, affinity and anti-affinity allow"
-    if rule == claims.RESERVATIONS:
-        return "every reservation that the pod could use is taken, and nothing else is allowed"
-    if rule == claims.PORTS:
-        return "its host ports are taken by daemons on every type"
-    if not stock.units:
-        return "the pool has no types"
-    return _funnel(run, template, each, step)
 
+    def _verdict(self) -> tuple[str, object]:
+        """The rule that says no in the end; what is only a matter of limits is told as such."""
+        run, template = self._run, self._template
+        found = run.opened(Claim(len(run.claims), template), self._each, self._step)
+        rule, detail = (found.rule, found.detail) if isinstance(found, Refused) else (claims.RESOURCES, None)
+        if template.left and rule != claims.LIMITS:
+            free = run.openings.fitting(Claim(len(run.claims), template), self._each, self._step, new=True)
+            if isinstance(free, Fitting):
+                return claims.LIMITS, free.units
+        last = self._sieves[-1]
+        # Whatever leaves no type is seen as a label or as size in the end, though a volume, a port or topology asked for it.
+        if rule in _LABELS and last.units:
+            return claims.REQUIREMENTS, detail
+        return (last.rule if rule in _LABELS or rule == claims.RESOURCES else rule), detail
 
-def _over(template: Template, units: int) -> str:
-    """What the limits of a pool leave, and what the smallest of some types would take."""
-    parts: list[str] = []
-    for name, left in sorted(template.left.items()):
-        takes = quantity.MILLI if name == resources.NODES else template.stock.capacity(name).smallest(units)
-        parts.append(
-            f"{name}: {resources.text(name, max(0, left))} left, the smallest type that would do has"
-            f" {resources.text(name, takes)}"
-        )
-    return f"the limits of the pool leave no room ({'; '.join(parts)})"
+    # -- one rule each ------------------------------------------------------------------------------------------------
 
+    def _taints(self, rule: str) -> Reason:
+        named = ", ".join(map(taint_text, untolerated(self._template.taints, self._step.tolerations)))
+        return _told(rule, f"the pod does not tolerate {named}", "no taint that it does not tolerate", named)
 
-def _funnel(run: "Run", template: Template, each: PodClass, step: Step) -> str:
-    """How many types were left after each rule, and what the nearest of the last ones lacks."""
-    stock = template.stock
-    wanted = template.requirements & step.requirements
-    described = template.usable & stock.described(wanted)
-    for_sale = described & stock.for_sale(wanted)
-    large = 0
-    for group in template.daemons:
-        large |= group.units & template.fits.large_enough(tuple(map(int.__add__, each.amounts, group.amounts)))
-    counts = (
-        f"{template.usable.bit_count()} types of the pool",
-        f"{described.bit_count()} match {_shown(step.requirements)}",
-        f"{for_sale.bit_count()} can be bought there",
-        f"{(for_sale & large).bit_count()} are large enough",
-    )
-    missing = _nearest_miss(run, template, each, for_sale) if for_sale and not for_sale & large else ""
-    return ", ".join(counts) + missing
+    def _labels(self, rule: str) -> Reason:
+        pool, pod = self._template.requirements, self._step.requirements
+        undefined = pool.undefined(pod, self._run.vocabulary.well_known)
+        conflicts = pool.conflicts(pod)
+        problems = [f"the pool does not define the label {key}" for key in undefined]
+        problems += [f"{pod[key]} is not possible with {pool[key]}" for key in conflicts]
+        last = self._sieves[-1].after
+        culprits = [*undefined, *conflicts] or [key for key in pod if str(pod[key]) == last]
+        wanted = ", ".join(str(pod[key]) for key in culprits)
+        had = ", ".join(str(pool[key]) for key in culprits if key in pool)
+        return _told(rule, "; ".join(problems) or self._funnel(), wanted, had, self._meant(culprits))
 
+    def _meant(self, keys: list[str]) -> str:
+        """What was probably meant by labels that nobody has."""
+        hints = []
+        for key in keys:
+            requirement = self._step.requirements[key]
+            if not requirement.complement and requirement.values:
+                wanted = SelectorRequirement(key=key, operator=IN, values=tuple(sorted(requirement.values)))
+                hints.append(self._run.spelling.hint(wanted))
+        return "; ".join(hint for hint in hints if hint)
 
-def _nearest_miss(run: "Run", template: Template, each: PodClass, units: int) -> str:
-    """The type that comes nearest to holding the pod, and what it lacks."""
-    best: tuple[float, str, str] | None = None
-    for group in template.daemons:
-        wanted = dict(zip(run.names, map(int.__add__, each.amounts, group.amounts), strict=True))
-        for number, unit in enumerate(template.stock.units):
-            if not (units & group.units) >> number & 1:
-                continue
-            has = template.stock.allocatable[number]
-            lacking = {name: amount for name, amount in wanted.items() if amount > has.get(name, 0)}
-            worst = max((amount / max(has.get(name, 0), 1) for name, amount in lacking.items()), default=0.0)
-            words = ", ".join(
-                f"{name} {resources.text(name, amount)} of {resources.text(name, has.get(name, 0))}"
-                for name, amount in sorted(lacking.items())
-            )
-            best = min(best or (worst, unit.name, words), (worst, unit.name, words))
-    if best is None or not best[2]:
+    def _too_small(self, rule: str) -> Reason:
+        units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), 0)
+        miss = self._more_than_any(units) or self._nearest_miss(units)
+        if miss is None:
+            return _told(rule, self._funnel())
+        return _told(rule, self._funnel(), _amounts(miss.wanted), _amounts(miss.had), miss.said())
+
+    def _topology(self, rule: str) -> Reason:
+        for place in self._step.places:
+            there = self._template.requirements & self._step.requirements & place
+            found = narrowed(self._each, self._step, there)
+            if isinstance(found, Obstacle):
+                message = f"{found.says} leaves no place: it needs {found.wanted}, and there are {found.had}"
+                group = found.group
+                hint = self._run.spelling.company(group.selector) if group.kind == AFFINITY else self._unsettled(group)
+                return _told(rule, message, found.wanted, found.had, hint)
+        return _told(rule, self._funnel())
+
+    def _unsettled(self, group: Group) -> str:
+        """Said where pods are kept away from domains in which nobody may be in the end."""
+        if group.kind != ANTI_AFFINITY or group.key == HOSTNAME:
+            return ""
+        for claim in self._run.claims:
+            domain = claim.requirements.at(group.key)
+            if (domain.complement or len(domain.values) > 1) and any(
+                group in (*each.counted, *step.marks) for each, _, step in claim.members
+            ):
+                return f"a new node that may still be launched in several of them counts in each ({group.key})"
         return ""
-    return f"; the nearest is {best[1]}, where pod and daemons ask for {best[2]}"
+
+    def _limits(self, rule: str) -> Reason:
+        template = self._template
+        units = self._detail if isinstance(self._detail, int) else template.usable
+        least = {
+            name: quantity.MILLI if name == resources.NODES else template.stock.capacity(name).smallest(units)
+            for name in sorted(template.left)
+        }
+        binding = [name for name in least if least[name] > template.left[name]] or list(least)
+        left = {name: max(0, template.left[name]) for name in binding}
+        parts = [
+            f"{name}: {resources.plain(name, left[name])} left, the smallest type that would do has"
+            f" {resources.plain(name, least[name])}"
+            for name in binding
+        ]
+        message = f"the limits of the pool leave no room ({'; '.join(parts)})"
+        return _told(rule, message, _amounts({name: least[name] for name in binding}), _amounts(left))
+
+    def _few_values(self, rule: str) -> Reason:
+        """minValues: which keys have too few values, and what took the others away."""
+        template = self._template
+        short: dict[str, int] = self._detail if isinstance(self._detail, dict) else {}
+        least = {key: template.min_values[key] for key in short}
+        parts = [f"{key} needs {least[key]} and has {left}" for key, left in short.items()]
+        takers = [taker for key in short if (taker := self._taker(key, least[key]))]
+        return _told(
+            rule,
+            f"minValues cannot be kept: {', '.join(parts)}",
+            ", ".join(f"{key} {count}" for key, count in least.items()),
+            ", ".join(f"{key} {count}" for key, count in short.items()),
+            "; ".join(takers),
+        )
+
+    def _taker(self, key: str, least: int) -> str:
+        """The rule after which a label has too few values."""
+        flexible = self._run.flexible[self._template.name]
+        for sieve in self._sieves:
+            left = flexible.counts({key: least}, sieve.units, sieve.requirements)[key]
+            if left < least:
+                return f"{left} of {key} are left after {sieve.after}"
+        return ""
+
+    def _plain(self, rule: str) -> Reason:
+        if rule == claims.RESERVATIONS:
+            return _told(rule, "every reservation that the pod could use is taken, and nothing else is allowed")
+        if rule == claims.PORTS:
+            return _told(rule, "its host ports are taken by daemons on every type")
+        if not self._template.stock.units:
+            return _told(rule, "the pool has no types")
+        return self._labels(rule) if rule in _LABELS else _told(rule, self._funnel(), self._sieves[-1].after)
+
+    # -- the funnel ---------------------------------------------------------------------------------------------------
+
+    def _funnel(self) -> str:
+        """How many types were left after each rule."""
+        stages = [sieve.stage(self._template.stock) for sieve in self._sieves]
+        counts = [f"{stages[0].left} types", *(f"{stage.left} after {stage.after}" for stage in stages[1:])]
+        return ", ".join(counts)
+
+    def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
+        """Units on which the same daemons run, and what these and the pod ask for together."""
+        for group in self._template.daemons:
+            sums = map(int.__add__, self._each.amounts, group.amounts)
+            yield group.units, {name: amount for name, amount in zip(self._run.names, sums, strict=True) if amount}
+
+    def _more_than_any(self, units: int) -> "_Miss | None":
+        """What none of the units has enough of, taken by itself: seen at a glance."""
+        stock = self._template.stock
+        ladders = dict(zip(self._run.names, stock.ladders(self._run.names), strict=True))
+        misses = []
+        for having, needed in self._needed():
+            mine = units & having
+            most = {name: ladders[name].largest(mine) for name in needed} if mine else {}
+            lacking = [name for name in most if needed[name] > most[name]]
+            if lacking:
+                worst = max(lacking, key=lambda name: needed[name] / max(most[name], 1))
+                largest = ladders[worst].at_least(most[worst]) & mine
+                name = stock.units[(largest & -largest).bit_length() - 1].name
+                misses.append(_miss(name, needed, most, lacking))
+        return min(misses, default=None, key=lambda miss: (miss.ratio, miss.instance_type))
+
+    def _nearest_miss(self, units: int) -> "_Miss | None":
+        """The unit that comes nearest to having enough of everything at once."""
+        stock, misses = self._template.stock, []
+        for having, needed in self._needed():
+            mine = units & having
+            for number, unit in enumerate(stock.units):
+                if mine >> number & 1:
+                    has = stock.allocatable[number]
+                    lacking = [name for name, amount in needed.items() if amount > has.get(name, 0)]
+                    if lacking:
+                        misses.append(_miss(unit.name, needed, has, lacking))
+        return min(misses, default=None, key=lambda miss: (miss.ratio, miss.instance_type))
 
 
-def _shown(requirements: Requirements) -> str:
-    return str(requirements) or "the pod"
+class _Miss(NamedTuple):
+    """A type that is not large enough, and by how much."""
+
+    instance_type: str
+    wanted: resources.Resources
+    had: resources.Resources
+    ratio: float
+
+    def said(self) -> str:
+        wanted, had = _amounts(self.wanted), _amounts(self.had)
+        return f"the nearest is {self.instance_type}: pod and daemons ask for {wanted}, and there is {had}"
+
+
+def _miss(name: str, needed: resources.Resources, has: resources.Resources, lacking: list[str]) -> _Miss:
+    wanted = {each: needed[each] for each in sorted(lacking)}
+    had = {each: has.get(each, 0) for each in wanted}
+    return _Miss(name, wanted, had, max(wanted[each] / max(had[each], 1) for each in wanted))
+
+
+def _amounts(amounts: resources.Resources) -> str:
+    return ", ".join(f"{name} {resources.plain(name, amount)}" for name, amount in amounts.items())
+
+
+def _told(rule: str, message: str, wanted: str = "", had: str = "", hint: str = "") -> Reason:
+    return Reason(rule=rule, object="", message=message, wanted=wanted, had=had, hint=hint)

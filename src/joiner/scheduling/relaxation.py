@@ -6,20 +6,22 @@ part, and the parts of all pods on a node sum to one at most. Whatever is droppe
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from joiner.catalog.market import Offering
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Taint, Toleration, untolerated
 from joiner.requirements import Requirements
 from joiner.scheduling.classes import PodClass
+from joiner.scheduling.desk import key_of as pod_key
+from joiner.scheduling.dominance import flags, undominated
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Run
-from joiner.scheduling.run import key_of as pod_key
 from joiner.scheduling.template import Template, node_rules
 from joiner.scheduling.topology import ANTI_AFFINITY, SPREAD, Group
 
@@ -202,8 +204,13 @@ def _crowds(demands: Sequence[Demand]) -> tuple[tuple[float, npt.NDArray[np.int6
     return tuple((most, np.array(numbers, dtype=np.int64)) for most, numbers in sorted(found))
 
 
-_Offer = tuple[float, Floats, Mask]
-"""Price, room, and by which rules pods may be there."""
+class _Offers(NamedTuple):
+    """What can be bought, a row each: out of which reservation if any, price, room, and by which rules pods may be there."""
+
+    names: list[str | None]
+    prices: Floats
+    room: Floats
+    takes: Mask
 
 
 # -- kinds ---------------------------------------------------------------------------------------------------------------
@@ -244,45 +251,59 @@ class _Shop:
         self._limits.append(limit)
 
     def _pools(self) -> None:
-        market: list[_Offer] = []
-        reserved: dict[str, list[_Offer]] = {}
+        offers = [self._offers(template) for template in self._run.templates]
+        if not offers:
+            return
+        names = [name for each in offers for name in each.names]
+        prices, room, takes = (np.concatenate(parts) for parts in zip(*(each[1:] for each in offers), strict=True))
+        self._put_best(prices, room, takes, [n for n, name in enumerate(names) if name is None])
+        if not self._run.policy.reserved_capacity:
+            return
         counts: dict[str, int] = {}
         for template in self._run.templates:
             for name, count in template.stock.reservations().items():
                 counts[name] = min(count, counts.get(name, count))
-            for reservation, offer in self._offers(template):
-                where = market if reservation is None else reserved.setdefault(reservation, [])
-                where.append(offer)
-        for price, room, takes in _undominated(market):
-            self._put(room, price, takes)
-        if not self._run.policy.reserved_capacity:
-            return
-        for name in sorted(reserved):
+        members: dict[str, list[int]] = {}
+        for number, reservation in enumerate(names):
+            if reservation is not None:
+                members.setdefault(reservation, []).append(number)
+        for name in sorted(members):
             self._counts.append(float(counts[name]))
-            for price, room, takes in _undominated(reserved[name]):
-                self._put(room, price, takes, len(self._counts) - 1)
+            self._put_best(prices, room, takes, members[name], len(self._counts) - 1)
 
-    def _offers(self, template: Template) -> Iterator[tuple[str | None, _Offer]]:
-        """What a pool can buy, and the reservation if it is out of one."""
+    def _put_best(self, prices: Floats, room: Floats, takes: Mask, numbers: Sequence[int], limit: int = -1) -> None:
+        """Some of the offers, without those that are no cheaper, no larger and open to no more pods than another."""
+        some = np.array(numbers, dtype=np.int64)
+        ordered = some[np.lexsort((*(-room[some].T[::-1]), prices[some]))]
+        for number in ordered[undominated(room[ordered], takes[ordered])]:
+            self._put(room[number], float(prices[number]), takes[number], limit)
+
+    def _offers(self, template: Template) -> _Offers:
+        """What a pool can buy that some rule allows."""
         stock, room = template.stock, _room(template, self._run.names)
         shapes: dict[Requirements, int] = {}
-        for unit in stock.units:
-            for offering in unit.offerings:
-                shapes.setdefault(offering.requirements, len(shapes))
-        allowed = [self._allowed(template, rule, tuple(shapes)) for rule in self._rules]
-        reservation = self._run.vocabulary.reservation_id
+        ways: list[tuple[int, int, Offering]] = []
         for number, unit in enumerate(stock.units):
-            if not template.usable >> number & 1 or (room[number] < 0).any():
-                continue
-            for offering in unit.offerings:
-                shape = shapes[offering.requirements]
-                takes = np.array([any(u >> number & 1 and s >> shape & 1 for u, s in ways) for ways in allowed])
-                if offering.launchable and takes.any():
-                    name: str | None = None
-                    if offering.reserved:
-                        own = offering.requirements
-                        name = (own.at(reservation).any() if reservation in own else "") or str(own)
-                    yield name, (offering.cost, room[number], takes)
+            if template.usable >> number & 1 and not (room[number] < 0).any():
+                ways += [
+                    (number, shapes.setdefault(offering.requirements, len(shapes)), offering)
+                    for offering in unit.offerings
+                    if offering.launchable
+                ]
+        units = np.array([unit for unit, _, _ in ways], dtype=np.int64)
+        shape = np.array([shape for _, shape, _ in ways], dtype=np.int64)
+        takes = np.zeros((len(ways), len(self._rules)), dtype=np.bool_)
+        for column, rule in enumerate(self._rules):
+            for described, fitting in self._allowed(template, rule, tuple(shapes)):
+                takes[:, column] |= flags(described, len(stock.units))[units] & flags(fitting, len(shapes))[shape]
+        some = np.flatnonzero(takes.any(axis=1))
+        offerings = [ways[number][2] for number in some]
+        names = [self._reservation(offering) if offering.reserved else None for offering in offerings]
+        return _Offers(names, np.array([o.cost for o in offerings], dtype=np.float64), room[units[some]], takes[some])
+
+    def _reservation(self, offering: Offering) -> str:
+        own, reservation = offering.requirements, self._run.vocabulary.reservation_id
+        return (own.at(reservation).any() if reservation in own else "") or str(own)
 
     def _allowed(self, template: Template, rule: Rule, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
         """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
@@ -351,26 +372,23 @@ def _room(template: Template, names: Sequence[str]) -> Floats:
     """What units of a pool have left beside their daemons."""
     room = np.array([[each.get(name, 0) for name in names] for each in template.stock.allocatable], dtype=np.float64)
     for group in template.daemons:
-        members = [number for number in range(len(room)) if group.units >> number & 1]
-        room[members] -= np.array(group.amounts, dtype=np.float64)
+        room[flags(group.units, len(room))] -= np.array(group.amounts, dtype=np.float64)
     return room
-
-
-def _undominated(offers: Iterable[_Offer]) -> list[_Offer]:
-    """Without those that are no cheaper, no larger and open to no more pods than another."""
-    kept: list[_Offer] = []
-    room, takes = np.zeros((0, 0)), np.zeros((0, 0), dtype=np.bool_)
-    for offer in sorted(offers, key=lambda offer: (offer[0], [-float(each) for each in offer[1]])):
-        if kept and bool(((room >= offer[1]).all(axis=1) & (takes | ~offer[2]).all(axis=1)).any()):
-            continue
-        kept.append(offer)
-        room = np.vstack([room, offer[1]]) if len(kept) > 1 else offer[1][None, :]
-        takes = np.vstack([takes, offer[2]]) if len(kept) > 1 else offer[2][None, :]
-    return kept
 
 
 def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:
     return Kinds(kinds.room[numbers], kinds.prices[numbers], kinds.rules[numbers], kinds.limits[numbers], kinds.counts)
+
+
+def with_kinds(relaxation: Relaxation, numbers: npt.NDArray[np.int64]) -> Relaxation:
+    """The same with some of the kinds only."""
+    return replace(
+        relaxation,
+        usable=relaxation.usable[:, numbers],
+        parts=relaxation.parts[numbers],
+        cuts=tuple((need, where[numbers]) for need, where in relaxation.cuts),
+        kinds=_chosen(relaxation.kinds, numbers),
+    )
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------------

@@ -5,58 +5,34 @@ where it finds no place it gives up one preference after the other. Nothing is d
 """
 
 from collections import Counter, deque
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Final
 
 from joiner.model.labels import HOSTNAME
-from joiner.model.pod import Pod
-from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirements
 from joiner.scheduling.claims import (
     LIMITS,
     PASSING,
     Claim,
     Fitting,
-    Joined,
     Openings,
     Refused,
     record,
     settle_waiting,
 )
-from joiner.scheduling.classes import PodClass, Step, classify, keys_of, prepare
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.desk import Desk, key_of
 from joiner.scheduling.effort import Effort
-from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.finish import Costs, cheapest, finished
 from joiner.scheduling.flexibility import Flexibility
-from joiner.scheduling.groups import Groups, Universe
 from joiner.scheduling.plan import Plan, Refusal
-from joiner.scheduling.preflight import refusal
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.refusal import explained
 from joiner.scheduling.reservations import Reservations
-from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, Group
-from joiner.scheduling.volumes import Shelf
 
 _LOOK_AT_COST: Final = 256
 """After how many pods a run looks at what it costs by now."""
-_LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
-
-
-def key_of(pod: Pod) -> str:
-    """How a pod is called in plans."""
-    return f"{pod.metadata.namespace}/{pod.name}"
-
-
-class Desk:
-    """What every attempt at one problem can share: nothing on it changes an answer."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.names = _resource_names(problem)
-        self.joined = Joined(problem.vocabulary.well_known)
-        self.universe = Universe(problem)
-        self.keys = keys_of(problem.pods)
-        """What each pod is, as far as rules can tell."""
 
 
 class TooDear(Exception):
@@ -79,22 +55,15 @@ class Run:
         self._cost_max = cost_max
         self.effort = effort
         self.policy = problem.policy
-        self.vocabulary = vocabulary = problem.vocabulary
+        self.vocabulary = problem.vocabulary
         self._desk = desk or Desk(problem)
         self.names = self._desk.names
         self.joined = self._desk.joined
-        shelf = Shelf(problem.storage, vocabulary)
-        self.classes, self.of_pod = classify(problem.pods, self._desk.keys, self.names, shelf)
-        self.templates = self._templates()
-        batch = frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid)
-        self.groups = Groups(problem, batch, self._desk.universe)
-        self.ignored: dict[int, Refusal] = {}
-        for each in self.classes:
-            found = refusal(key_of(each.pod), each.pod, each.volumes.problem, vocabulary)
-            if found is not None:
-                self.ignored[each.number] = found
-        self._prepare()
-        self.nodes = self._open_nodes()
+        self.spelling = self._desk.spelling
+        self.classes, self.of_pod = self._desk.cast()
+        self.templates = self._desk.templates()
+        self.ignored = self._desk.ignored
+        self.nodes = self._desk.nodes()
         self.claims: list[Claim] = []
         self._by_size: dict[int, int] = {}
         """Number of pods to the open claims that have so many."""
@@ -102,7 +71,7 @@ class Run:
         """The same, in the order in which they are asked."""
         self._settled_at: dict[tuple[str, str], int] = {}
         """Label and value to the open claims that must have it."""
-        self._watched = self.groups.keys()
+        self._watched = self._desk.watched
         self._state = 0
         self._left: list[int] = []
         self._stopped: list[int] = []
@@ -115,55 +84,11 @@ class Run:
         self.flexible = flexible
         self.openings = Openings(self.joined, self.reservations, flexible, problem.policy.min_values == "BestEffort")
 
-    # -- before anybody is placed -------------------------------------------------------------------------------------
-
-    def _templates(self) -> list[Template]:
-        problem = self._problem
-        ordered = sorted(problem.pools, key=lambda option: option.pool.name, reverse=True)
-        ordered.sort(key=lambda option: -option.pool.spec.weight)
-        templates = [
-            Template(option, option.catalog.market.stock, problem.daemons, self.names, problem.vocabulary)
-            for option in ordered
-        ]
-        return [template for template in templates if template.usable]
-
-    def _prepare(self) -> None:
-        policy = self._problem.policy
-        disliked = any(taint.effect == "PreferNoSchedule" for template in self.templates for taint in template.taints)
-        wanted = [each for each in self.classes if each.number not in self.ignored]
-        for each in wanted:
-            prepare(each, self.groups, self._problem.vocabulary, policy.preferences == "Respect", disliked)
-        for each in wanted:
-            each.counted = self.groups.counted(each.labels)
-            each.kept_out = self.groups.kept_out(each.labels)
-            for step in each.steps:
-                step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
-                narrowing = (*(group for group, _ in step.groups), *each.kept_out)
-                step.final = all(group.key == HOSTNAME for group in narrowing)
-
-    def _open_nodes(self) -> list[OpenNode]:
-        problem = self._problem
-        ordered = sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
-        return [
-            OpenNode(number, node, problem.daemons, self.names, problem.vocabulary)
-            for number, node in enumerate(ordered)
-        ]
-
     # -- the queue ----------------------------------------------------------------------------------------------------
 
     def queue(self) -> list[int]:
         """The pods in the order in which they are tried: largest first, then the oldest."""
-        pods = self._problem.pods
-        cpu = self.names.index(CPU)
-        memory = self.names.index(MEMORY)
-
-        def order(position: int) -> tuple[int, int, int, datetime, int, str, int]:
-            each, meta = self.of_pod[position], pods[position].metadata
-            rank = -(pods[position].spec.priority or 0) if self.by_priority else 0
-            born = meta.creation_timestamp or _LONG_AGO
-            return (rank, -each.amounts[cpu], -each.amounts[memory], born, each.number, meta.uid, position)
-
-        return sorted(range(len(pods)), key=order)
+        return self._desk.queue(self.by_priority)
 
     def place(self) -> None:
         """Place what can be placed."""
@@ -262,6 +187,22 @@ class Run:
             candidates &= ~self._ruled_out(group, step, False)
         return candidates
 
+    def considers(self, claim: Claim, each: PodClass, step: Step) -> bool:
+        """Whether nothing known about the class rules out one claim."""
+        if step.closed_claims >> claim.number & 1:
+            return False
+        return not any(self._keeps_out(group, claim, step, chosen) for group, chosen in step.groups) and not any(
+            self._keeps_out(group, claim, step, False) for group in each.kept_out
+        )
+
+    def _keeps_out(self, group: Group, claim: Claim, step: Step, chosen: bool) -> bool:
+        if group.key == HOSTNAME:
+            return group.is_full(claim.host, chosen)
+        settled = claim.requirements.get(group.key)
+        if settled is None or settled.complement or len(settled.values) != 1:
+            return False
+        return min(settled.values) in group.forbidden(step.strict.at(group.key), chosen)
+
     def _ruled_out(self, group: Group, step: Step, chosen: bool) -> int:
         """Open claims that cannot take a pod of the group, as far as that is known without looking at them."""
         if group.key == HOSTNAME:
@@ -293,34 +234,46 @@ class Run:
 
     def commit(self, claim: Claim, each: PodClass, position: int, step: Step, found: Fitting) -> None:
         """A claim takes a pod, and is from now on what `found` says."""
+        self.commit_all(claim, each, [position], step, found)
+
+    def commit_all(self, claim: Claim, each: PodClass, positions: list[int], step: Step, found: Fitting) -> None:
+        """A claim takes pods of one class, and is from now on what `found` says."""
+        self.commit_whole(claim, [(each, positions, step)], found)
+
+    def commit_whole(self, claim: Claim, more: Sequence[tuple[PodClass, list[int], Step]], found: Fitting) -> None:
+        """A claim takes pods of several classes at once, and is from now on what `found` says."""
         bit, size = 1 << claim.number, len(claim.members)
-        self._grow(claim.number, bit, size)
         if not size:
             claim.first_units = found.units
         if claim.requirements is not found.requirements or not size:
             self._note_domains(bit, found.requirements)
         claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
         claim.min_values = found.min_values
-        claim.members.append((each, position, step))
-        claim.ports.extend(each.ports)
-        for driver, volumes in each.volumes.attachments.items():
-            claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
+        for each, positions, step in more:
+            claim.members.extend([(each, position, step) for position in positions])
+            if each.ports:
+                claim.ports.extend(each.ports)
+            for driver, volumes in each.volumes.attachments.items():
+                claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
+        self._grow(claim.number, bit, size, len(claim.members) - size)
         if found.reserved:
             held = self.reservations.hold(claim.number, found.reserved)
             assert held, "a claim was promised a reservation that is gone"
         if claim.waiting:
             settle_waiting(claim)
-        record(claim, each, step, reserved=bool(found.reserved))
+        for each, positions, step in more:
+            if each.counted or step.marks:
+                record(claim, each, step, bool(found.reserved), len(positions))
 
-    def _grow(self, number: int, bit: int, size: int) -> None:
-        """A claim has one pod more. Among claims of one size, new ones are asked last and the latest to grow first."""
+    def _grow(self, number: int, bit: int, size: int, count: int) -> None:
+        """A claim has more pods. Among claims of one size, new ones are asked last and the latest to grow first."""
         if size:
             self._by_size[size] &= ~bit
             self._in_order[size].remove(number)
             if not self._by_size[size]:
                 del self._by_size[size], self._in_order[size]
-        self._by_size[size + 1] = self._by_size.get(size + 1, 0) | bit
-        order = self._in_order.setdefault(size + 1, deque())
+        self._by_size[size + count] = self._by_size.get(size + count, 0) | bit
+        order = self._in_order.setdefault(size + count, deque())
         if size:
             order.appendleft(number)
         else:
@@ -361,7 +314,8 @@ class Run:
         """The answer, with everything there is to say about it."""
         pods = self._problem.pods
         claims, dropped = finished(self)
-        reasons = {each.number: explained(self, each) for each in {self.of_pod[position] for position in self._left}}
+        left = dict.fromkeys(self.of_pod[position] for position in self._left)
+        reasons = {each.number: explained(self, each) for each in left}
         refused = {
             position: Refusal(pod=self.key(position), reasons=reasons[self.of_pod[position].number])
             for position in self._left
@@ -383,15 +337,3 @@ class Run:
             dropped=len(dropped),
             planner=self.planner,
         )
-
-
-def _resource_names(problem: Problem) -> tuple[str, ...]:
-    """Every resource that some pod asks for, in order of name."""
-    names = {CPU, MEMORY, PODS}
-    for pod in (*problem.pods, *problem.daemons):
-        for containers in (pod.spec.containers, pod.spec.init_containers):
-            for container in containers:
-                names.update(container.resources.requests)
-        names.update(pod.spec.overhead)
-        names.update(pod.spec.resources.requests)
-    return tuple(sorted(names))

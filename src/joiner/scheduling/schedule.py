@@ -2,12 +2,16 @@
 
 from typing import Final
 
+from joiner.model.meta import replace
+from joiner.scheduling import spotwidth
+from joiner.scheduling.desk import Desk
+from joiner.scheduling.dials import charge
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Desk, Run, TooDear
+from joiner.scheduling.run import Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
@@ -44,25 +48,35 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     """
     granted = effort or Unlimited()
     desk = Desk(problem)
-    runs = [planner(problem, granted, desk) for planner in _planners(len(desk.keys), len(set(desk.keys)))]
+    charged = charge(problem)
+    planners = _planners(len(problem.pods), len(desk.classes))
+    runs = [planner(problem, granted, desk) for planner in planners]
+    if charged:
+        # A charge for nodes may mislead a way of planning: what it comes to without one is there to compare.
+        free = replace(problem, policy=replace(problem.policy, node_price=0.0))
+        runs += [planner(free, granted, desk) for planner in planners if issubclass(planner, PricedRun)]
     for run in runs:
         run.place()
     complete = [run for run in runs if run.sound and not run.left_over()]
-    net = Run(problem, granted, desk, cost_max=min((run.price() for run in complete), default=None))
+    net = Run(problem, granted, desk, cost_max=min((_charged(run, charged) for run in complete), default=None))
     try:
         net.place()
     except TooDear:
-        return _best(complete)
+        return _best(complete, charged)
     if net.left_over() and _limits_and_priorities(problem):
         return _by_priority(problem, granted, desk, net).plan()
     refused = net.left_over()
-    return _best([net, *(run for run in runs if run.sound and run.left_over() <= refused)])
+    rivals = [run for run in runs if run.sound and run.left_over() <= refused]
+    if charged:
+        rivals = [run for run in rivals if not _dearer(run, net)]
+    return _best([net, *rivals], charged)
 
 
-def _best(runs: list[Run]) -> Plan:
+def _best(runs: list[Run], charged: float) -> Plan:
     """The plan of the best run; one that loses pods when its claims are written down makes way for the next."""
     plans: list[Plan] = []
-    for run in sorted(runs, key=_order):
+    for run in sorted(runs, key=lambda run: _order(run, charged)):
+        spotwidth.widen(run, run.price() * run.policy.spot_width_cost)
         plan = run.plan()
         if not plan.dropped:
             return plan
@@ -90,9 +104,16 @@ def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
     return run if fewer and run.least_refused() < net.least_refused() else net
 
 
-def _order(run: Run) -> tuple[int, int, float, int]:
-    """Better plans first: fewer pods left over, more use of what is paid for already, then cheaper, then fewer nodes.
+def _order(run: Run, charged: float) -> tuple[int, int, float, int]:
+    """Better plans first: fewer pods left over, more use of what is paid for already, then cheaper, then fewer nodes."""
+    return (run.left_over().total(), -run.reserved(), _charged(run, charged), len(run.claims))
 
-    Prices are rounded, so that no decision rests on the last digits of a sum.
-    """
-    return (run.left_over().total(), -run.reserved(), float(f"{run.price():.9g}"), len(run.claims))
+
+def _charged(run: Run, charged: float) -> float:
+    """What the plan costs with what its nodes are charged, rounded: no decision rests on the last digits of a sum."""
+    return float(f"{run.price() + charged * len(run.claims):.9g}")
+
+
+def _dearer(run: Run, net: Run) -> bool:
+    """Whether a plan that is no better than first fit's in any other way costs more."""
+    return _order(run, 0.0)[:3] > _order(net, 0.0)[:3]

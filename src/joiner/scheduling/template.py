@@ -1,6 +1,7 @@
 """A pool as a run sees it: what every claim of it starts from, and what its limits still leave."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 from joiner.catalog.stock import Stock
 from joiner.model import labels, podrequests
@@ -20,6 +21,7 @@ class DaemonGroup:
     def __init__(self, units: int, amounts: Amounts, ports: tuple[ContainerPort, ...]) -> None:
         self.units = units
         self.amounts = amounts
+        self.busy = any(amounts)
         self.ports = ports
 
 
@@ -64,6 +66,12 @@ class Template:
         self.usable = self.units & usable
         """Units that a claim of the pool can be at all."""
 
+    def fresh(self) -> "Template":
+        """The same pool for another run, with limits of its own to use up."""
+        made = copy(self)
+        made.left = dict(self.left)
+        return made
+
     @property
     def name(self) -> str:
         """The pool's name."""
@@ -88,6 +96,25 @@ class Template:
             ]
         return tuple(_summed(units, [daemons[number] for number in who], names) for units, who in parts)
 
+    def large_enough(self, amounts: Amounts, ports: Iterable[ContainerPort] = ()) -> int:
+        """Units that hold these amounts beside their daemons, where those do not want the same ports."""
+        found = 0
+        for group in self.daemons:
+            if group.ports and any(port.conflicts(other) for port in ports for other in group.ports):
+                continue
+            wanted = tuple(map(int.__add__, amounts, group.amounts)) if group.busy else amounts
+            found |= group.units & self.fits.large_enough(wanted)
+        return found
+
+    def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
+        """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there."""
+        found = 0
+        for group in self.daemons:
+            if there := group.units & units:
+                beside = tuple(map(int.__add__, own, group.amounts)) if group.busy else own
+                found = max(found, self.fits.how_many(there, beside, each, most))
+        return found
+
     def within_limits(self) -> int:
         """Units that the pool's limits still allow."""
         if self.left.get(NODES, 1) <= 0:
@@ -101,7 +128,15 @@ class Template:
     def opened(self, units: int) -> None:
         """A claim was opened that may be any of these: the largest of each resource counts against the limits."""
         for name in self.left:
-            self.left[name] -= MILLI if name == NODES else self.stock.capacity(name).largest(units)
+            self.left[name] -= self._counted(name, units)
+
+    def closed(self, units: int) -> None:
+        """A claim that could be any of these when it was opened will not be bought after all."""
+        for name in self.left:
+            self.left[name] += self._counted(name, units)
+
+    def _counted(self, name: str, units: int) -> int:
+        return MILLI if name == NODES else self.stock.capacity(name).largest(units)
 
 
 def _summed(units: int, daemons: Iterable[Pod], names: Sequence[str]) -> DaemonGroup:

@@ -77,6 +77,14 @@ class Group:
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
         self._forbidden: dict[tuple[Requirement, bool], tuple[str, ...]] = {}
 
+    def fresh(self) -> "Group":
+        """The same group with the same counts, for another run to go on counting."""
+        made = Group(
+            self.kind, self.key, self.namespaces, self.selector, self.max_skew, self.min_domains, self.node_filter
+        )
+        made.domains, made.ranks = dict(self.domains), self.ranks
+        return made
+
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod is one of those that are counted."""
         return namespace in self.namespaces and self.selector is not None and self.selector.matches(labels)
@@ -92,13 +100,14 @@ class Group:
         self.domains[domain] = self.domains.get(domain, 0) + count
         self._moved()
 
-    def record_host(self, claim: int, domain: str) -> None:
-        """A pod that came to an open claim, whose number stands for its host."""
-        count = self.domains.get(domain, 0)
-        self.record(domain)
-        while len(self.hosts) <= count:
+    def record_host(self, claim: int, domain: str, count: int = 1) -> None:
+        """Pods that came to an open claim, whose number stands for its host."""
+        before = self.domains.get(domain, 0)
+        self.record(domain, count)
+        while len(self.hosts) < before + count:
             self.hosts.append(0)
-        self.hosts[count] |= 1 << claim
+        for number in range(before, before + count):
+            self.hosts[number] |= 1 << claim
 
     def full_hosts(self, chosen: bool) -> int:
         """Open claims that cannot take another pod of the group: a quick answer for groups by host."""
@@ -106,6 +115,20 @@ class Group:
         if most < 0:
             return -1
         return self.hosts[most] if most < len(self.hosts) else 0
+
+    def is_full(self, host: str, chosen: bool) -> bool:
+        """Whether a host cannot take another pod of a group by host."""
+        if self.kind == AFFINITY:
+            return False
+        most = self.max_skew - (1 if chosen else 0) if self.kind == SPREAD else 0
+        return self.domains.get(host, 0) > most
+
+    def room_on_host(self, domain: str) -> int | None:
+        """How many more pods that count a host takes; nothing where any number will do."""
+        if self.kind == AFFINITY:
+            return None
+        most = self.max_skew if self.kind == SPREAD else 1
+        return max(0, most - self.domains.get(domain, 0))
 
     def _moved(self) -> None:
         if self._answers:

@@ -64,3 +64,21 @@ def test_an_unknown_catalogue_is_refused_by_name(manifests: str) -> None:
 
     assert result.exit_code == 1
     assert "mars-1" in result.output
+
+
+@pytest.mark.parametrize(("kubelet", "pods"), [("", "29"), (", kubelet: {maxPods: 7, clusterDNS: [10.0.0.10]}", "7")])
+def test_the_kubelet_settings_of_the_other_cloud_count(kubelet: str, pods: str, tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(POOL.replace("role: nodes", f"role: nodes{kubelet}"))
+    arguments = ["plan", "-f", str(tmp_path), "--instance-types", "ec2/us-west-2", "-o", "json"]
+
+    (claim,) = json.loads(CliRunner().invoke(cli, arguments).stdout)["claims"]
+    assert claim["allocatable"]["pods"] == pods
+
+
+def test_kubelet_settings_that_make_no_sense_are_told(tmp_path: Path) -> None:
+    kubelet = "kubelet: {evictionHard: {memory.available: banana}}"
+    (tmp_path / "all.yaml").write_text(POOL.replace("role: nodes", kubelet))
+    result = CliRunner().invoke(cli, ["plan", "-f", str(tmp_path), "--instance-types", "kwok"])
+
+    assert result.exit_code == 1
+    assert "EC2NodeClass main: spec.kubelet.evictionHard" in result.output

@@ -8,17 +8,13 @@ from operator import xor
 import pytest
 from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, settings
 
-from joiner.admission.problem import Problem
 from joiner.catalog.build import Adjustments
 from joiner.catalog.market import InstanceType
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.errors import NodeClassNotReady, Transient
-from joiner.cloud.provider import Details
-from joiner.cloud.repair import RepairPolicy
 from joiner.cloud.unavailable import Unavailable
 from joiner.model.labels import Vocabulary
-from joiner.model.meta import KubeObject, replace
-from joiner.model.nodeclaim import NodeClaim
+from joiner.model.meta import replace
 from joiner.model.nodepool import NodePool
 
 
@@ -41,8 +37,6 @@ class HandClock:
 class TinyCloud:
     """A provider with two counters, a shortage memory and a temper, all in the hands of the test."""
 
-    name = "tiny"
-
     def __init__(self, clock: HandClock) -> None:
         self.unavailable = Unavailable(clock)
         self.base = self.offering = 0
@@ -51,14 +45,8 @@ class TinyCloud:
         self.error: Exception | None = None
         self.gate: asyncio.Event | None = None
 
-    def node_classes(self) -> tuple[type[KubeObject], ...]:
-        return ()
-
     def vocabulary(self) -> Vocabulary:
         return VOCABULARY
-
-    def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        return ()
 
     def generation(self, pool: NodePool) -> Hashable:
         return (self.base, self.offering, self.unavailable.generation())
@@ -70,18 +58,6 @@ class TinyCloud:
         if self.error is not None:
             raise self.error
         return self.unavailable.apply(self.types)
-
-    def prices(self, pool: NodePool) -> str:
-        return "today"
-
-    def details(self, pool: NodePool) -> Details:
-        return Details()
-
-    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
-        return ()
-
-    async def drift_reason(self, claim: NodeClaim) -> str:
-        return ""
 
 
 class Bench:

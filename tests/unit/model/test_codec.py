@@ -11,13 +11,13 @@ import pytest
 from msgspec import inspect
 
 import joiner.model
-from joiner.model import codec
+from joiner.model import codec, resources
 from joiner.model.cluster import Event, Lease
 from joiner.model.conditions import Condition
 from joiner.model.duration import Duration
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, replace
 from joiner.model.microtime import MicroTime
-from joiner.model.node import Node
+from joiner.model.node import Node, NodeStatus
 from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
 
@@ -144,3 +144,10 @@ def test_a_wrong_shape_is_blamed_where_it_is(raw: object, path: str, words: str)
 def test_text_that_is_not_json_is_refused() -> None:
     with pytest.raises(codec.DecodeError, match="not JSON"):
         codec.decode_json(b'{"a":', Pod)
+
+
+def test_sums_of_amounts_are_written_as_amounts() -> None:
+    total = resources.add(resources.of(cpu=1), resources.of(cpu="500m", memory="1Gi"))
+    status = replace(NodeStatus(), capacity=total)
+
+    assert codec.encode(Node(status=status))["status"] == {"capacity": {"cpu": "1500m", "memory": "1Gi"}}

@@ -1,6 +1,8 @@
 """Sums of resource lists."""
 
-from joiner.model import resources
+import pytest
+
+from joiner.model import quantity, resources
 from joiner.model.resources import of
 
 
@@ -43,3 +45,19 @@ def test_bytes_are_written_with_binary_suffixes() -> None:
         "memory": "6903Mi",
         "pods": "110",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "text"),
+    [
+        pytest.param("cpu", "7840m", "7.84", id="cores"),
+        pytest.param("cpu", "2k", "2000", id="many cores"),
+        pytest.param("memory", "28206Mi", "27.545Gi", id="memory"),
+        pytest.param("memory", "22Gi", "22Gi", id="whole memory"),
+        pytest.param("memory", "1Ki", "1Ki", id="too little to be seen"),
+        pytest.param("example.com/gpu", "2", "2", id="anything else"),
+        pytest.param("cpu", "0", "0", id="nothing"),
+    ],
+)
+def test_amounts_side_by_side_are_in_one_unit(name: str, amount: str, text: str) -> None:
+    assert resources.plain(name, quantity.parse(amount)) == text

@@ -56,3 +56,9 @@ def test_a_pod_that_names_a_host_nobody_has_is_told_so() -> None:
     plan = schedule(problem([pod(nodeSelector={HOSTNAME: "node-a"})]))
 
     assert len(plan.refusals) == 1
+
+
+def test_a_mistyped_label_of_ours_is_answered_with_the_right_one() -> None:
+    plan = schedule(problem([pod(nodeSelector={"karpenter.sh/capacity-typ": "spot"})]))
+
+    assert plan.refusals[0].reasons[0].hint == "did you mean karpenter.sh/capacity-type?"

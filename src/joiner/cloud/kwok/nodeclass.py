@@ -14,6 +14,7 @@ from joiner.model.rules import CONDITIONS, LABEL_VALUE, SPAN, Field
 
 GROUP: Final = "karpenter.kwok.sh"
 DEFAULT_TYPES: Final = "kwok"
+SMALL: Final = "small"
 EC2_PREFIX: Final = "ec2/"
 
 
@@ -38,7 +39,7 @@ class KWOKNodeClassSpec(Value):
     node_registration_delay: Annotated[Duration | None, "How long a machine takes to join the cluster.", SPAN] = None
     instance_types: Annotated[
         str,
-        "The machines there are: kwok for the generated ones, ec2/us-east-1 or ec2/us-west-2 for EC2's, or the path of a file.",
+        "The machines there are: kwok (generated), small (a handful), ec2/us-east-1 or ec2/us-west-2 (EC2's), or a file.",
         Field(default=DEFAULT_TYPES, min_length=1, max_length=4096),
     ] = DEFAULT_TYPES
     kubelet: Annotated[Kubelet, "What a node keeps back from pods, and how many pods it takes."] = Kubelet()
@@ -57,7 +58,8 @@ class KWOKNodeClassSpec(Value):
     @property
     def file(self) -> str | None:
         """The path of a catalogue file, if the machines are in one."""
-        return None if self.instance_types == DEFAULT_TYPES or self.ec2_region is not None else self.instance_types
+        built_in = self.instance_types in (DEFAULT_TYPES, SMALL) or self.ec2_region is not None
+        return None if built_in else self.instance_types
 
 
 _READY: Final = Condition(

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from joiner.cloud.cached import CacheStats
-from joiner.observe.metrics import CATALOG_METRICS, CatalogCollector
+from joiner.observe.catalogs import CATALOG_METRICS, CatalogCollector
 
 STATS = CacheStats(
     nodepool="default",

@@ -1,0 +1,223 @@
+"""Everything is built here, once, and handed exactly what it needs. Two minutes of reading show the whole system.
+
+The same function builds the controllers for a real cluster and for a simulated one: only the doors differ.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, TypeVar
+
+from joiner.clock import Clock
+from joiner.cloud.cached import Catalogs
+from joiner.cloud.provider import CloudProvider, NodeClasses
+from joiner.controllers import mirror
+from joiner.controllers.adjustments import LiveAdjustments
+from joiner.controllers.batcher import Batcher
+from joiner.controllers.claims import Claims, Unseen
+from joiner.controllers.consistency import Consistency
+from joiner.controllers.counter import Counter
+from joiner.controllers.eviction import EvictionQueue
+from joiner.controllers.expiration import Expiration
+from joiner.controllers.garbage import Garbage
+from joiner.controllers.hydration import ClaimHydration, NodeHydration
+from joiner.controllers.indexes import INDEXES
+from joiner.controllers.lifecycle import Lifecycle
+from joiner.controllers.marks import Marks
+from joiner.controllers.nodepool import Hash, Readiness, Validation
+from joiner.controllers.observing import ConditionWatch, PodWatch
+from joiner.controllers.overlay import OverlayStatus, SettingsStatus
+from joiner.controllers.podevents import PodEvents
+from joiner.controllers.poolhealth import RegistrationHealth
+from joiner.controllers.provisioning import NodeTrigger, PodTrigger, Provisioner
+from joiner.controllers.reservations import ReservationEnds
+from joiner.controllers.termination import Termination
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import Controller
+from joiner.kube.informer import Informers
+from joiner.kube.manager import Manager
+from joiner.kube.tasks import Tasks
+from joiner.model.meta import KubeObject
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.observe.catalogs import CatalogCollector
+from joiner.observe.cluster import ClusterCollector, ConditionCollector
+from joiner.observe.conditions import Transitions
+from joiner.observe.events import Recorder
+from joiner.observe.metrics import Metrics
+from joiner.observe.provider import Metered
+from joiner.options import Options
+from joiner.state.cluster import Cluster
+from joiner.state.managed import Managed
+
+K = TypeVar("K", bound=KubeObject)
+Connect = Callable[[NodeClasses, Client, Tasks], CloudProvider]
+"""Gives the provider, once there is a client and somewhere to read NodeClasses."""
+Failed = Callable[[str, Key, Exception], None]
+
+
+class _CachedClasses:
+    """NodeClasses out of the caches."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
+
+    def get(self, kind: type[K], name: str) -> K | None:
+        """The NodeClass of that name, if there is one."""
+        return self._informers.get(kind, name)
+
+
+class Joiner:
+    """All controllers with everything they share, ready to run. Thrown away, nothing is lost that the server does not have."""
+
+    def __init__(
+        self,
+        *,
+        options: Options,
+        client: Client,
+        connect: Connect,
+        clock: Clock,
+        random: Random,
+        failed: Failed = lambda controller, key, error: None,
+    ) -> None:
+        self.options, self.client, self.clock = options, client, clock
+        self._chance = random.getrandbits(64)
+        self.tasks = Tasks()
+        self.metrics = Metrics()
+        self.recorder = Recorder(client, clock)
+        self.informers = Informers(client, INDEXES)
+        self.provider = Metered(connect(_CachedClasses(self.informers), client, self.tasks), clock, self.metrics)
+        self.vocabulary = self.provider.vocabulary()
+        self.managed = Managed(self.provider.node_classes())
+        self.cluster = Cluster(self.vocabulary, self.managed)
+        mirror.connect(self.informers, self.cluster)
+        self.adjustments = LiveAdjustments(self.informers, self.vocabulary, overlays=options.gates.node_overlay)
+        self.catalogs = Catalogs(self.provider, self.adjustments, clock)
+        for kind in self.provider.node_classes():
+            self.informers.of(kind)
+        self.metrics.registry.register(CatalogCollector(self.catalogs.stats))
+        self._observe()
+        self.controllers = (*self._provisioning(), *self._lives(), *self._pools())
+        self._told = failed
+        self.manager = Manager(self.informers, self.controllers, self._failed)
+
+    def _failed(self, controller: str, key: Key, error: Exception) -> None:
+        self.metrics.reconcile_errors_total.labels(controller, type(error).__name__).inc()
+        self._told(controller, key, error)
+
+    def _observe(self) -> None:
+        kinds: tuple[type[KubeObject], ...] = (NodeClaim, NodePool)
+        PodWatch(self.informers, self.cluster, self.metrics)
+        ConditionWatch(self.informers, Transitions(self.metrics.registry, self.clock), kinds)
+        if not self.options.disable_cluster_state_observability:
+            pools = self.informers.of(NodePool).store
+            self.metrics.registry.register(
+                ClusterCollector(
+                    cluster=self.cluster,
+                    pools=pools.all,
+                    clock=self.clock,
+                    vocabulary=self.vocabulary,
+                    pods=not self.options.disable_detailed_metrics,
+                )
+            )
+            objects = {kind: self.informers.of(kind).store.all for kind in kinds}
+            self.metrics.registry.register(ConditionCollector(self.clock, objects))
+
+    def _provisioning(self) -> tuple[Controller, ...]:
+        """Pods in, claims out."""
+        options, batcher = self.options, self._batcher()
+        self.claims = Claims(
+            client=self.client,
+            cluster=self.cluster,
+            clock=self.clock,
+            metrics=self.metrics,
+            vocabulary=self.vocabulary,
+            random=self._random("names of claims"),
+        )
+        return (
+            PodTrigger(informers=self.informers, cluster=self.cluster, batcher=batcher, clock=self.clock),
+            NodeTrigger(batcher=batcher),
+            Provisioner(
+                informers=self.informers,
+                cluster=self.cluster,
+                managed=self.managed,
+                catalogs=self.catalogs,
+                claims=self.claims,
+                batcher=batcher,
+                clock=self.clock,
+                recorder=self.recorder,
+                metrics=self.metrics,
+                options=options,
+                vocabulary=self.vocabulary,
+            ),
+            Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims),
+        )
+
+    def _random(self, name: str) -> Random:
+        """Chance for one user of it: a new draw in one place does not shift all others."""
+        return Random(f"{self._chance}/{name}")
+
+    def _batcher(self) -> Batcher:
+        return Batcher(idle_s=self.options.batch_idle_duration, most_s=self.options.batch_max_duration)
+
+    def _lives(self) -> tuple[Controller, ...]:
+        """Claims and nodes, from the first day to the last."""
+        doors: dict[str, Any] = {"client": self.client, "informers": self.informers, "provider": self.provider}
+        told: dict[str, Any] = {"clock": self.clock, "recorder": self.recorder}
+        health = RegistrationHealth(
+            client=self.client, informers=self.informers, clock=self.clock, kinds=self.provider.node_classes()
+        )
+        evictions = EvictionQueue(
+            client=self.client, informers=self.informers, clock=self.clock, recorder=self.recorder, metrics=self.metrics
+        )
+        return (
+            Lifecycle(
+                **doors,
+                **told,
+                catalogs=self.catalogs,
+                metrics=self.metrics,
+                options=self.options,
+                vocabulary=self.vocabulary,
+                health=health,
+                planned_pods=self.cluster.promised,
+            ),
+            health,
+            evictions,
+            Termination(**doors, **told, metrics=self.metrics, evictions=evictions),
+            Expiration(**doors, clock=self.clock, metrics=self.metrics),
+            Garbage(**doors, clock=self.clock, metrics=self.metrics),
+            Consistency(**doors, **told),
+            ClaimHydration(**doors),
+            NodeHydration(**doors),
+            PodEvents(**doors, clock=self.clock),
+            ReservationEnds(**doors, catalogs=self.catalogs, vocabulary=self.vocabulary),
+            Marks(**doors, catalogs=self.catalogs, clock=self.clock, vocabulary=self.vocabulary),
+        )
+
+    def _pools(self) -> tuple[Controller, ...]:
+        """Pools, and what people say about the market."""
+        doors: dict[str, Any] = {"client": self.client, "informers": self.informers}
+        market: dict[str, Any] = {
+            **doors,
+            "provider": self.provider,
+            "catalogs": self.catalogs,
+            "clock": self.clock,
+            "vocabulary": self.vocabulary,
+            "recorder": self.recorder,
+        }
+        overlays = (OverlayStatus(**market),) if self.options.gates.node_overlay else ()
+        return (
+            Readiness(**doors, clock=self.clock, kinds=self.provider.node_classes()),
+            Validation(**doors, clock=self.clock, vocabulary=self.vocabulary, managed=self.managed),
+            Hash(**doors, managed=self.managed),
+            Counter(**doors, cluster=self.cluster, clock=self.clock, managed=self.managed),
+            *overlays,
+            SettingsStatus(**market),
+        )
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        self.tasks.start("events", self.recorder.run())
+        try:
+            await self.manager.run()
+        finally:
+            await self.tasks.close()

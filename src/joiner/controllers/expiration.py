@@ -1,0 +1,47 @@
+"""The end of old claims."""
+
+from joiner.clock import Clock
+from joiner.cloud.provider import CloudProvider
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import DONE, Reconciler, Result, Watch
+from joiner.kube.errors import NotFound
+from joiner.kube.informer import Informers
+from joiner.model import claimconditions, labels
+from joiner.model.duration import NEVER
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.observe.claims import count_disrupted
+from joiner.observe.metrics import Metrics
+from joiner.state.managed import Managed
+
+
+class Expiration(Reconciler):
+    """Deletes claims that are older than they may be. Nobody is asked before; the drain that follows is as gentle as any."""
+
+    name = "nodeclaim.expiration"
+    watches = (Watch(NodeClaim),)
+
+    def __init__(
+        self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._client, self._informers, self._clock, self._metrics = client, informers, clock, metrics
+        self._managed = Managed(provider.node_classes())
+
+    async def reconcile(self, key: Key) -> Result:
+        """Delete the claim, or come back when it is old enough."""
+        claim = self._informers.get(NodeClaim, key.name)
+        if claim is None or claimconditions.is_leaving(claim) or not self._managed.claim(claim):
+            return DONE
+        born, most = claim.metadata.creation_timestamp, claim.spec.expire_after
+        if born is None or most == NEVER:
+            return DONE
+        left = (born + most.timedelta - self._clock.now()).total_seconds()
+        if left > 0:
+            return Result(left)
+        try:
+            await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
+        except NotFound:
+            return DONE
+        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
+        count_disrupted(self._metrics, claim, pool, "expired")
+        return DONE

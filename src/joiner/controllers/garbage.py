@@ -1,0 +1,96 @@
+"""Garbage, both ways: machines that no claim knows of, and claims whose machine is gone."""
+
+from datetime import timedelta
+from typing import Final
+
+from joiner.clock import Clock
+from joiner.cloud.errors import CloudError, InstanceNotFound
+from joiner.cloud.provider import CloudProvider, Instance
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import ALONE, Reconciler, Result
+from joiner.kube.errors import NotFound
+from joiner.kube.informer import Informers
+from joiner.model import claimconditions, labels
+from joiner.model.claimconditions import REGISTERED
+from joiner.model.node import Node, is_ready
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.observe.claims import count_disrupted
+from joiner.observe.metrics import Metrics
+from joiner.state.managed import Managed
+
+EVERY_S: Final = 120.0
+SETTLED: Final = timedelta(seconds=30)
+"""A machine younger than this is left alone."""
+
+
+class Garbage(Reconciler):
+    """Compares claims and machines. What it does away with was looked at once more, live, just before."""
+
+    name = "nodeclaim.garbagecollection"
+    keys_at_start = (ALONE,)
+
+    def __init__(
+        self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._client, self._informers, self._provider = client, informers, provider
+        self._clock, self._metrics = clock, metrics
+        self._managed = Managed(provider.node_classes())
+        informers.of(NodeClaim)
+        informers.of(Node)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look at everything once."""
+        # Claims first: a claim that has registered by now had its machine before the list was asked for.
+        claims = [claim for claim in self._informers.all(NodeClaim) if self._managed.claim(claim)]
+        machines = await self._provider.list()
+        running = {machine.provider_id for machine in machines if not machine.terminating}
+        for claim in claims:
+            if self._lost(claim, running):
+                await self._delete_claim(claim)
+        known = {claim.metadata.uid for claim in claims}
+        for machine in machines:
+            if machine.claim_uid not in known and self._settled(machine):
+                await self._delete_machine(machine)
+        return Result(EVERY_S)
+
+    def _lost(self, claim: NodeClaim, running: set[str]) -> bool:
+        """Whether the claim says its node joined, and nobody has seen either of late."""
+        if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):
+            return False
+        if claim.status.provider_id in running:
+            return False
+        nodes = self._informers.by(Node, "provider-id", claim.status.provider_id)
+        return not any(is_ready(node) for node in nodes)
+
+    async def _delete_claim(self, claim: NodeClaim) -> None:
+        try:
+            machine = await self._provider.get(claim.status.provider_id)
+            if not machine.terminating:
+                return
+        except InstanceNotFound:
+            pass
+        try:
+            await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
+        except NotFound:
+            return
+        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
+        count_disrupted(self._metrics, claim, pool, "garbage_collected")
+
+    def _settled(self, machine: Instance) -> bool:
+        if machine.terminating or not machine.claim_uid:
+            return False
+        return machine.launched_at is None or self._clock.now() - machine.launched_at >= SETTLED
+
+    async def _delete_machine(self, machine: Instance) -> None:
+        """End a machine, if the server says that the claim it was bought for is gone."""
+        try:
+            claim = await self._client.get(NodeClaim, machine.claim_name)
+            if claim.metadata.uid == machine.claim_uid:
+                return
+        except NotFound:
+            pass
+        try:
+            await self._provider.delete(machine.provider_id)
+        except CloudError:
+            return  # gone already, or next time

@@ -1,0 +1,67 @@
+"""Claims and nodes of older releases get the label that names their NodeClass."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from joiner.cloud.provider import CloudProvider
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
+from joiner.kube.informer import Informers
+from joiner.model import claimconditions
+from joiner.model.claimconditions import REGISTERED
+from joiner.model.meta import KubeObject, replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.state.managed import Managed
+
+
+class ClaimHydration(Reconciler):
+    """Labels claims."""
+
+    name = "nodeclaim.hydration"
+    watches = (Watch(NodeClaim),)
+
+    def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
+        self._client, self._informers = client, informers
+        self._managed = Managed(provider.node_classes())
+
+    async def reconcile(self, key: Key) -> Result:
+        """Add the label if it is missing."""
+        claim = self._informers.get(NodeClaim, key.name)
+        if claim is not None and self._managed.claim(claim) and not claimconditions.is_leaving(claim):
+            await _label(self._client, claim, claim)
+        return DONE
+
+
+class NodeHydration(Reconciler):
+    """Labels nodes that have registered; before, that is the business of registration."""
+
+    name = "node.hydration"
+
+    def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
+        self._client, self._informers = client, informers
+        self._managed = Managed(provider.node_classes())
+        self.watches = (Watch(Node), Watch(NodeClaim, self._node_of))
+
+    def _node_of(self, change: Change) -> Iterable[Key]:
+        name = change.latest.status.node_name
+        return (Key("", name),) if name else ()
+
+    async def reconcile(self, key: Key) -> Result:
+        """Add the label if it is missing."""
+        node = self._informers.get(Node, key.name)
+        if node is None or not node.spec.provider_id or node.metadata.deletion_timestamp is not None:
+            return DONE
+        claims = self._informers.by(NodeClaim, "provider-id", node.spec.provider_id)
+        if len(claims) == 1 and self._managed.claim(claims[0]) and claimconditions.holds(claims[0], REGISTERED):
+            await _label(self._client, node, claims[0])
+        return DONE
+
+
+async def _label(client: Client, thing: KubeObject, claim: NodeClaim) -> None:
+    reference, metadata = claim.spec.node_class_ref, thing.metadata
+    if metadata.labels.get(reference.label_key) == reference.name:
+        return
+    labelled = replace(metadata, labels={**metadata.labels, reference.label_key: reference.name})
+    changed: Any = replace(thing, metadata=labelled)
+    await client.patch(thing, changed)

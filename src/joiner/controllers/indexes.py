@@ -1,0 +1,61 @@
+"""The indexes over the caches that controllers read by."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from joiner.kube.informer import Index
+from joiner.model import labels
+from joiner.model.meta import KubeObject
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeclass import NodeClassReference
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.storage import VolumeAttachment
+
+
+def _some(value: str) -> Iterable[str]:
+    return (value,) if value else ()
+
+
+def class_key(reference: NodeClassReference) -> str:
+    """How a NodeClass is named in the `node-class` indexes."""
+    return f"{reference.kind}/{reference.name}"
+
+
+def _pod_node(pod: Pod) -> Iterable[str]:
+    return _some(pod.spec.node_name)
+
+
+def _node_provider(node: Node) -> Iterable[str]:
+    return _some(node.spec.provider_id)
+
+
+def _claim_provider(claim: NodeClaim) -> Iterable[str]:
+    return _some(claim.status.provider_id)
+
+
+def _claim_class(claim: NodeClaim) -> Iterable[str]:
+    return (class_key(claim.spec.node_class_ref),)
+
+
+def _claim_pool(claim: NodeClaim) -> Iterable[str]:
+    return _some(claim.metadata.labels.get(labels.NODEPOOL, ""))
+
+
+def _pool_class(pool: NodePool) -> Iterable[str]:
+    return (class_key(pool.spec.template.spec.node_class_ref),)
+
+
+def _attachment_node(attachment: VolumeAttachment) -> Iterable[str]:
+    return _some(attachment.spec.node_name)
+
+
+INDEXES: Final[Mapping[type[KubeObject], Mapping[str, Index]]] = {
+    Pod: {"node": _pod_node},
+    Node: {"provider-id": _node_provider},
+    NodeClaim: {"provider-id": _claim_provider, "node-class": _claim_class, "nodepool": _claim_pool},
+    NodePool: {"node-class": _pool_class},
+    VolumeAttachment: {"node": _attachment_node},
+}
+"""Kind to the indexes of its cache, by name."""

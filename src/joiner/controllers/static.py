@@ -1,0 +1,140 @@
+"""Pools that keep a number of nodes, whatever the pods need: claims are written when there are too few, deleted when too many.
+
+Nothing here looks at the clock: whatever changes the number of claims, the pool or its readiness wakes both controllers.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from joiner.clock import Clock
+from joiner.controllers.claims import Claims
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
+from joiner.kube.errors import NotFound
+from joiner.kube.informer import Informers
+from joiner.model import labels, podrules
+from joiner.model.conditions import READY, is_true
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.model.quantity import MILLI
+from joiner.model.resources import NODES
+from joiner.options import Options
+from joiner.state.cluster import Cluster
+from joiner.state.cost import disturbance
+from joiner.state.managed import Managed
+from joiner.state.members import StateNode
+
+RETRY_S = 30.0
+"""How soon it is tried again when the limit leaves no room: a claim that goes gives way at the end only."""
+
+
+def _static(change: Change) -> Iterable[Key]:
+    pool: NodePool = change.latest
+    if pool.spec.replicas is not None:
+        yield Key("", pool.name)
+
+
+def _pool(change: Change) -> Iterable[Key]:
+    name = change.latest.metadata.labels.get(labels.NODEPOOL)
+    if name:
+        yield Key("", name)
+
+
+_WATCHES = (Watch(NodePool, _static), Watch(NodeClaim, _pool))
+
+
+class StaticProvisioning(Reconciler):
+    """Writes the claims that are missing, as far as the limit of the pool goes; claims that are going still count against it."""
+
+    name = "static.provisioning"
+    watches = _WATCHES
+
+    def __init__(self, *, informers: Informers, cluster: Cluster, managed: Managed, claims: Claims) -> None:
+        self._informers = informers
+        self._cluster = cluster
+        self._managed = managed
+        self._claims = claims
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring the pool up to its number."""
+        pool = self._informers.get(NodePool, key.name)
+        if pool is None or pool.spec.replicas is None or not self._usable(pool):
+            return DONE
+        staying = [each for each in self._cluster.claims_of(pool.name) if each.metadata.deletion_timestamp is None]
+        missing = pool.spec.replicas - len(staying)
+        if missing <= 0:
+            return DONE
+        limit = pool.spec.limits.get(NODES)
+        granted = self._cluster.reserve(pool.name, missing, None if limit is None else limit // MILLI)
+        try:
+            await self._claims.replicate(pool, granted)
+        finally:
+            self._cluster.release(pool.name, granted)
+        return DONE if granted == missing else Result(RETRY_S)
+
+    def _usable(self, pool: NodePool) -> bool:
+        deleted = pool.metadata.deletion_timestamp is not None
+        return self._managed.pool(pool) and not deleted and is_true(pool.status.conditions, READY)
+
+
+class StaticDeprovisioning(Reconciler):
+    """Deletes the claims that are too many, those first whose going disturbs the least."""
+
+    name = "static.deprovisioning"
+    watches = _WATCHES
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        informers: Informers,
+        cluster: Cluster,
+        managed: Managed,
+        clock: Clock,
+        options: Options,
+    ) -> None:
+        self._client = client
+        self._informers = informers
+        self._cluster = cluster
+        self._managed = managed
+        self._clock = clock
+        self._options = options
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring the pool down to its number."""
+        pool = self._informers.get(NodePool, key.name)
+        if pool is None or pool.spec.replicas is None or not self._managed.pool(pool):
+            return DONE
+        staying = [
+            each
+            for each in self._cluster.claims_of(pool.name)
+            if each.metadata.deletion_timestamp is None and not self._cluster.is_marked(each.name)
+        ]
+        excess = len(staying) - pool.spec.replicas
+        if excess <= 0:
+            return DONE
+        for claim in self._least_missed(staying)[:excess]:
+            # Marked first: until a watch tells of the deletion the claim must not be counted as one that stays.
+            self._cluster.mark_for_deletion(claim.name)
+            try:
+                await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
+            except NotFound:
+                continue
+            except Exception:
+                self._cluster.unmark_for_deletion(claim.name)
+                raise
+        return DONE
+
+    def _least_missed(self, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+        now = self._clock.now()
+        nodes = {each.claim.name: each for each in self._cluster.snapshot(now).nodes if each.claim is not None}
+        return sorted(claims, key=lambda claim: (*self._weight(claim, nodes.get(claim.name), now), claim.name))
+
+    def _weight(self, claim: NodeClaim, node: StateNode | None, now: datetime) -> tuple[bool, bool, bool, float]:
+        if node is None or not node.launched:
+            return (False, False, False, 0.0)
+        protected = any(podrules.is_active(pod) and podrules.must_not_be_disrupted(pod, now) for pod in node.pods)
+        pods = [pod for pod in node.pods if not podrules.is_daemon(pod)]
+        ours = self._options.gates.pod_deletion_cost_management
+        cost = disturbance(pods, claim, now, deletion_cost_is_ours=ours)
+        return (True, bool(pods) or protected, protected, cost)

@@ -1,0 +1,199 @@
+"""Caches of the API server's objects, kept current by watching, and told to whoever listens.
+
+Reading a cache never waits, and may be a little behind the server. Whoever writes on the word of a cache must survive that.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar, cast
+
+from joiner.kube.client import BOOKMARK, DELETED, Key, Reader, key_of
+from joiner.kube.controller import Change
+from joiner.kube.errors import Gone, KubeError, Throttled
+from joiner.kube.tasks import Tasks
+from joiner.model.meta import KubeObject
+
+K = TypeVar("K", bound=KubeObject)
+Listener = Callable[[Change], None]
+Index = Callable[[Any], Iterable[str]]
+
+RETRY_S_LEAST: Final = 0.5
+RETRY_S_MOST: Final = 30.0
+
+
+class Store(Generic[K]):
+    """All objects of one kind, by key and by the indexes that were asked for."""
+
+    def __init__(self, indexes: Mapping[str, Index]) -> None:
+        self._objects: dict[Key, K] = {}
+        self._indexes = dict(indexes)
+        self._found: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes}
+        self._order: list[Key] | None = []
+        """The keys in order; nothing when one has come or gone since it was last asked for."""
+
+    def get(self, key: Key) -> K | None:
+        """The object, if it is known."""
+        return self._objects.get(key)
+
+    def all(self) -> tuple[K, ...]:
+        """Every object, by key."""
+        if self._order is None:
+            self._order = sorted(self._objects)
+        return tuple(self._objects[key] for key in self._order)
+
+    def by(self, index: str, value: str) -> tuple[K, ...]:
+        """The objects with that value in the index, by key."""
+        return tuple(self._objects[key] for key in sorted(self._found[index].get(value, ())))
+
+    def put(self, thing: K) -> K | None:
+        """Take in an object; gives what it takes the place of."""
+        key = key_of(thing)
+        before = self._objects.get(key)
+        self._reindex(key, before, thing)
+        self._objects[key] = thing
+        if before is None:
+            self._order = None
+        return before
+
+    def drop(self, key: Key) -> K | None:
+        """Forget an object; gives it."""
+        before = self._objects.pop(key, None)
+        if before is not None:
+            self._reindex(key, before, None)
+            self._order = None
+        return before
+
+    def _reindex(self, key: Key, before: K | None, after: K | None) -> None:
+        for name, values_of in self._indexes.items():
+            old = tuple(values_of(before)) if before is not None else ()
+            new = tuple(values_of(after)) if after is not None else ()
+            if old == new:
+                continue
+            found = self._found[name]
+            for value in old:
+                found[value].pop(key, None)
+                if not found[value]:
+                    del found[value]
+            for value in new:
+                found.setdefault(value, {})[key] = None
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._objects.values())
+
+
+class Informer(Generic[K]):
+    """One kind: lists it once, follows what happens, and lists it again when the thread is lost."""
+
+    def __init__(self, client: Reader, kind: type[K], indexes: Mapping[str, Index]) -> None:
+        self.kind = kind
+        self.store: Store[K] = Store(indexes)
+        self.synced = asyncio.Event()
+        self._client = client
+        self._listeners: list[Listener] = []
+        self._version = ""
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of every change, after the store has it."""
+        self._listeners.append(listener)
+
+    async def run(self) -> None:
+        """Follow the kind for ever."""
+        failures = 0
+        while True:
+            failures += 1  # until something was heard, a try counts as failed
+            error: KubeError | None = None
+            try:
+                if not self._version:
+                    await self._relist()
+                async for event in self._client.watch(self.kind, self._version):
+                    failures = 0
+                    self._take_in(event.type, event.object)
+            except Gone:
+                self._version = ""
+            except KubeError as problem:
+                error = problem
+            if failures or error is not None:
+                await asyncio.sleep(_patience(max(failures, 1), error))
+
+    async def _relist(self) -> None:
+        listing = await self._client.list(self.kind)
+        present = {key_of(each) for each in listing.items}
+        for key in [key_of(each) for each in self.store.all()]:
+            if key not in present:
+                self._tell(Change(self.store.drop(key), None))
+        for each in listing.items:
+            self._put(each)
+        self._version = listing.resource_version
+        self.synced.set()
+
+    def _take_in(self, happening: str, thing: K) -> None:
+        self._version = thing.metadata.resource_version
+        if happening == BOOKMARK:
+            return
+        if happening == DELETED:
+            before = self.store.drop(key_of(thing))
+            if before is not None:
+                is_same = before.metadata.uid == thing.metadata.uid
+                self._tell(Change(thing if is_same else before, None))
+        else:
+            self._put(thing)
+
+    def _put(self, thing: K) -> None:
+        before = self.store.put(thing)
+        if before is None or before.metadata.resource_version != thing.metadata.resource_version:
+            replaced = before is not None and before.metadata.uid != thing.metadata.uid
+            if replaced:  # it went and another of its name came while nobody looked
+                self._tell(Change(before, None))
+            self._tell(Change(None if replaced else before, thing))
+
+    def _tell(self, change: Change) -> None:
+        for listener in self._listeners:
+            listener(change)
+
+
+def _patience(failures: int, error: KubeError | None) -> float:
+    asked = error.after_s if isinstance(error, Throttled) else 0.0
+    return max(asked, min(RETRY_S_MOST, RETRY_S_LEAST * 2.0 ** min(failures - 1, 10)))
+
+
+class Informers:
+    """The caches of all kinds that somebody reads, one for each."""
+
+    def __init__(self, client: Reader, indexes: Mapping[type[KubeObject], Mapping[str, Index]] | None = None) -> None:
+        self._client = client
+        self._indexes = indexes or {}
+        self._informers: dict[type[KubeObject], Informer[Any]] = {}
+        self._started = False
+
+    def of(self, kind: type[K]) -> Informer[K]:
+        """The informer of a kind. All must be asked for before the start."""
+        found = self._informers.get(kind)
+        if found is None:
+            if self._started:
+                raise LookupError(f"{kind.kind} is not cached: ask for its informer before the start")
+            found = self._informers[kind] = Informer(self._client, kind, self._indexes.get(kind, {}))
+        return cast("Informer[K]", found)
+
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
+        """The object as the cache has it."""
+        return self.of(kind).store.get(Key(namespace, name))
+
+    def all(self, kind: type[K]) -> tuple[K, ...]:
+        """Every object of the kind, by key."""
+        return self.of(kind).store.all()
+
+    def by(self, kind: type[K], index: str, value: str) -> tuple[K, ...]:
+        """The objects of the kind with that value in an index."""
+        return self.of(kind).store.by(index, value)
+
+    async def start(self, tasks: Tasks) -> None:
+        """Begin to follow every kind, and wait until each has been listed once."""
+        self._started = True
+        informers = tuple(self._informers.values())
+        for informer in informers:
+            tasks.start(f"informer {informer.kind.kind}", informer.run())
+        for informer in informers:
+            await informer.synced.wait()

@@ -1,0 +1,119 @@
+"""The manager: wakes controllers when what they watch changes, retries what fails, and ends everything in order."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from joiner.kube.client import Key
+from joiner.kube.controller import Change, Controller, Watch
+from joiner.kube.errors import Conflict, NotFound, Throttled
+from joiner.kube.informer import Informers
+from joiner.kube.queue import Queue
+from joiner.kube.tasks import Tasks
+
+Failed = Callable[[str, Key, Exception], None]
+
+CONFLICT_S: Final = 0.05
+"""After a conflict the cache needs a moment to hear of the other write."""
+
+
+class _Running:
+    """A controller, its queue, and the keys it has in work."""
+
+    def __init__(self, controller: Controller, tasks: Tasks, failed: Failed) -> None:
+        self.controller = controller
+        self.queue: Queue[Key] = Queue(controller.backoff, self._dispatch)
+        self._tasks = tasks
+        self._failed = failed
+        self._busy = 0
+        self._open = False
+        controller.attach(self.queue.add)
+
+    def open(self) -> None:
+        """Begin to work; before, keys only gather."""
+        self._open = True
+        for key in self.controller.keys_at_start:
+            self.queue.add(key)
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        while self._open and self._busy < self.controller.workers:
+            key = self.queue.take()
+            if key is None:
+                return
+            self._busy += 1
+            self._tasks.start(f"{self.controller.name} {key}", self._work(key))
+
+    async def _work(self, key: Key) -> None:
+        try:
+            result = await self.controller.reconcile(key)
+            self.queue.forget(key)
+            if result.after_s is not None:
+                self.queue.add_after(key, result.after_s)
+        except (Conflict, NotFound) as error:
+            # Somebody else was faster; the cache will catch up. Back off only if it keeps happening.
+            self.queue.retry(key, soon_s=CONFLICT_S)
+            self._failed(self.controller.name, key, error)
+        except Throttled as error:
+            self.queue.add_after(key, error.after_s)
+            self._failed(self.controller.name, key, error)
+        except Exception as error:  # whatever it is, it is counted, told, and tried again
+            self.queue.retry(key)
+            self._failed(self.controller.name, key, error)
+        finally:
+            self._busy -= 1
+            self.queue.done(key)
+            self._dispatch()
+
+    def wake(self, watch: Watch, change: Change) -> None:
+        """Something that is watched has changed."""
+        for key in watch.keys(change):
+            self.queue.add(key)
+
+
+class Depth(NamedTuple):
+    """How much waits at a controller."""
+
+    controller: str
+    waiting: int
+
+
+class Manager:
+    """Runs controllers over shared caches until it is cancelled."""
+
+    def __init__(self, informers: Informers, controllers: Iterable[Controller], failed: Failed) -> None:
+        self._informers = informers
+        self._tasks = Tasks(failed=self._broken)
+        self._error: BaseException | None = None
+        self._stopped = asyncio.Event()
+        self._running = [_Running(each, self._tasks, failed) for each in controllers]
+        for running in self._running:
+            for watch in running.controller.watches:
+                self._connect(running, watch)
+        self.started = False
+
+    def _connect(self, running: _Running, watch: Watch) -> None:
+        self._informers.of(watch.kind).listen(lambda change: running.wake(watch, change))
+
+    def _broken(self, name: str, error: BaseException) -> None:
+        self._error = error
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Start the caches, then the controllers in the order they were given; end in the same order."""
+        try:
+            await self._informers.start(self._tasks)
+            for running in self._running:
+                running.open()
+            self.started = True
+            await self._stopped.wait()
+            assert self._error is not None
+            raise self._error
+        finally:
+            for running in self._running:
+                running.queue.close()
+            await self._tasks.close()
+
+    def depths(self) -> tuple[Depth, ...]:
+        """How many keys wait at each controller."""
+        return tuple(Depth(each.controller.name, len(each.queue)) for each in self._running)

@@ -1,0 +1,47 @@
+"""The conditions of a NodeClaim by name, and the moments its annotations tell."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from joiner.model.conditions import is_true
+from joiner.model.nodeclaim import NodeClaim
+
+LAUNCHED: Final = "Launched"
+REGISTERED: Final = "Registered"
+INITIALIZED: Final = "Initialized"
+DRAINED: Final = "Drained"
+VOLUMES_DETACHED: Final = "VolumesDetached"
+INSTANCE_TERMINATING: Final = "InstanceTerminating"
+CONSISTENT_STATE_FOUND: Final = "ConsistentStateFound"
+DISRUPTION_REASON: Final = "DisruptionReason"
+REBOOTING: Final = "Rebooting"
+
+TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
+"""The annotation that says when the node must be gone, whatever is left on it."""
+
+
+def holds(claim: NodeClaim, kind: str) -> bool:
+    """Whether the condition of the claim is True."""
+    return is_true(claim.status.conditions, kind)
+
+
+def is_leaving(claim: NodeClaim) -> bool:
+    """Whether somebody has deleted the claim."""
+    return claim.metadata.deletion_timestamp is not None
+
+
+def deadline(claim: NodeClaim) -> datetime | None:
+    """When the node must be gone; nothing if nobody said so, or not in a way that can be read."""
+    text = claim.metadata.annotations.get(TERMINATION_TIMESTAMP)
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def written_deadline(moment: datetime) -> str:
+    """A moment as the annotation has it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

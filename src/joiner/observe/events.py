@@ -1,0 +1,188 @@
+"""Events: what happened to an object, told to people who look at it.
+
+Reasons are an interface. Each has a time within which the same event is not told again; some have a rate that all keep together.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from joiner.clock import Clock
+from joiner.kube.client import Writer
+from joiner.kube.errors import KubeError
+from joiner.model.cluster import Event, EventSource, ObjectReference
+from joiner.model.meta import KubeObject, ObjectMeta, replace
+
+COMPONENT: Final = "karpenter"
+RECENT: Final = 10_000
+"""How many events are remembered for a second look, and for counting repetitions."""
+
+
+class Reason(NamedTuple):
+    """Why something is told, and how often it may be."""
+
+    name: str
+    about: str
+    meaning: str
+    quiet_s: float = 120.0
+    """How long the same thing is not told again."""
+    per_second: float | None = None
+    burst: int = 10
+
+
+_TABLE: Final = (
+    Reason("Nominated", "Pod", "The pod has a place on a node that is there or on its way.", per_second=5.0),
+    Reason("FailedScheduling", "Pod", "No node could be found or bought for the pod.", quiet_s=300.0),
+    Reason("NoCompatibleInstanceTypes", "NodePool", "The pool can buy nothing at all.", quiet_s=60.0),
+    Reason("DisruptionBlocked", "Node, NodeClaim, NodePool", "The node cannot be removed now.", quiet_s=60.0),
+    Reason("DisruptionLaunching", "NodeClaim", "A replacement is being launched."),
+    Reason("DisruptionWaitingReadiness", "NodeClaim", "A replacement is not ready yet."),
+    Reason("DisruptionTerminating", "Node, NodeClaim", "The node is being removed for the reason told."),
+    Reason("Unconsolidatable", "Node, NodeClaim", "The node cannot be consolidated.", quiet_s=900.0),
+    Reason("ConsolidationCandidate", "Node, NodeClaim", "A cheaper world without the node was found."),
+    Reason("ConsolidationRejected", "Node, NodeClaim", "What was found did not hold at the second look."),
+    Reason("ConsolidationApproved", "Node, NodeClaim, NodePool", "The move is worth its disruption."),
+    Reason("NodeRepairBlocked", "Node, NodeClaim, NodePool", "Too many nodes are broken to repair any.", quiet_s=900.0),
+    Reason("RebootObserved", "NodeClaim", "The node came back with a new boot.", quiet_s=1800.0),
+    Reason("RebootFailed", "NodeClaim", "The node could not be restarted.", quiet_s=1800.0),
+    Reason("Evicted", "Pod", "The pod was evicted from a node that goes."),
+    Reason("Disrupted", "Pod", "The pod was deleted by force because its node's time is over."),
+    Reason("FailedDraining", "Node", "Pods are left on a node that goes."),
+    Reason("AwaitingVolumeDetachment", "Node", "Volumes are still attached to a node that goes."),
+    Reason("TerminationGracePeriodExpiring", "Node, NodeClaim", "All pods will be deleted at the moment told."),
+    Reason("FailedConsistencyCheck", "NodeClaim", "The node is not what was bought."),
+    Reason(
+        "InsufficientCapacityError", "NodeClaim, Pod", "The cloud has none of the machines asked for.", per_second=5.0
+    ),
+    Reason("UnregisteredTaintMissing", "NodeClaim", "The node joined without the taint that keeps pods off."),
+    Reason("InvalidDoNotDisruptAnnotation", "Pod", "The do-not-disrupt annotation cannot be understood."),
+    Reason("DoNotDisruptUntil", "Pod", "The pod may not be disrupted before the moment told."),
+    Reason("DoNotDisruptGracePeriodElapsed", "Pod", "The pod may be disrupted from now on."),
+    Reason("NodeClassNotReady", "NodeClaim", "The NodeClass cannot be launched from."),
+    Reason(
+        "NodeOverlaysChanged", "NodePool", "Overlays changed what the pool can buy, or at what price.", quiet_s=10.0
+    ),
+    Reason("ConditionChanged", "any of ours", "A status condition changed.", quiet_s=10.0),
+    Reason("Finalized", "any of ours", "The finalizer was removed."),
+)
+REASONS: Final = {each.name: each for each in _TABLE}
+"""Every reason by its name."""
+
+
+class Told(NamedTuple):
+    """An event that was published."""
+
+    at: datetime
+    thing: str
+    """Kind and key of the object."""
+    reason: str
+    message: str
+    warning: bool
+
+
+class _Rate:
+    """A bucket that fills with time."""
+
+    def __init__(self, reason: Reason) -> None:
+        self._per_second, self._most = reason.per_second, float(reason.burst)
+        self._level = self._most
+        self._at: float | None = None
+
+    def allows(self, now: float) -> bool:
+        if self._per_second is None:
+            return True
+        if self._at is not None:
+            self._level = min(self._most, self._level + (now - self._at) * self._per_second)
+        self._at = now
+        if self._level < 1.0:
+            return False
+        self._level -= 1.0
+        return True
+
+
+class Recorder:
+    """Publishes events. Telling never waits and never fails; writing is done by `run`, and what cannot be written is let go."""
+
+    def __init__(self, client: Writer, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._told: dict[tuple[str, ...], datetime] = {}
+        self._rates: dict[tuple[str, str], _Rate] = {}
+        self._waiting: deque[tuple[tuple[str, ...], Event]] = deque()
+        self._written: dict[tuple[str, ...], Event] = {}
+        self._wake = asyncio.Event()
+        self._number = 0
+        self.recent: deque[Told] = deque(maxlen=RECENT)
+        """What was published last, for those who look on."""
+
+    def publish(
+        self, thing: KubeObject, reason: str, message: str, *, warning: bool = False, dedupe: Iterable[str] = ()
+    ) -> None:
+        """Tell something about an object. What `dedupe` says tells apart events that may follow each other at once."""
+        known, now = REASONS[reason], self._clock.now()
+        identity = (reason, thing.kind, thing.metadata.namespace, thing.name, thing.metadata.uid, *dedupe)
+        quiet_until = self._told.get(identity)
+        if quiet_until is not None and now < quiet_until:
+            return
+        rate = self._rates.setdefault((reason, thing.kind), _Rate(known))
+        if thing.kind == "Pod" and not rate.allows(self._clock.monotonic()):
+            return
+        self._remember(identity, now, known)
+        named = f"{thing.metadata.namespace}/{thing.name}" if thing.metadata.namespace else thing.name
+        self.recent.append(Told(now, f"{thing.kind} {named}", reason, message, warning))
+        self._waiting.append(((*identity, message), self._event(thing, reason, message, warning, now)))
+        self._wake.set()
+
+    def _remember(self, identity: tuple[str, ...], now: datetime, reason: Reason) -> None:
+        if len(self._told) >= RECENT:
+            self._told = {key: until for key, until in self._told.items() if until > now}
+        self._told[identity] = now + timedelta(seconds=reason.quiet_s)
+
+    def _event(self, thing: KubeObject, reason: str, message: str, warning: bool, now: datetime) -> Event:
+        self._number += 1
+        namespace = thing.metadata.namespace or "default"
+        stamp = int(now.timestamp() * 1_000_000)
+        return Event(
+            metadata=ObjectMeta(name=f"{thing.name}.{stamp:x}{self._number:x}", namespace=namespace),
+            involved_object=ObjectReference(
+                api_version=thing.api_version(),
+                kind=thing.kind,
+                namespace=thing.metadata.namespace,
+                name=thing.name,
+                uid=thing.metadata.uid,
+                resource_version=thing.metadata.resource_version,
+            ),
+            type="Warning" if warning else "Normal",
+            reason=reason,
+            message=message[:1024],
+            count=1,
+            first_timestamp=now,
+            last_timestamp=now,
+            source=EventSource(component=COMPONENT),
+            reporting_component=COMPONENT,
+        )
+
+    async def run(self) -> None:
+        """Write what is published, for ever."""
+        while True:
+            while self._waiting:
+                identity, event = self._waiting.popleft()
+                try:
+                    await self._write(identity, event)
+                except KubeError:
+                    self._written.pop(identity, None)
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _write(self, identity: tuple[str, ...], event: Event) -> None:
+        known = self._written.get(identity)
+        if known is None:
+            written = await self._client.create(event)
+        else:
+            again = replace(known, count=known.count + 1, last_timestamp=event.last_timestamp)
+            written = await self._client.patch(known, again)
+        if len(self._written) >= RECENT:
+            del self._written[next(iter(self._written))]
+        self._written[identity] = written

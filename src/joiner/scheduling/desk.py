@@ -1,0 +1,143 @@
+"""What every attempt at one problem can share: worked out once, and handed out fresh where a run will change it."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from joiner.model.labels import HOSTNAME
+from joiner.model.pod import Pod
+from joiner.model.resources import CPU, MEMORY, PODS
+from joiner.scheduling.claims import Joined
+from joiner.scheduling.classes import PodClass, classify, prepare
+from joiner.scheduling.existing import OpenNode
+from joiner.scheduling.groups import Groups, Universe
+from joiner.scheduling.plan import Refusal
+from joiner.scheduling.preflight import refusal
+from joiner.scheduling.problem import Problem
+from joiner.scheduling.spelling import Spelling
+from joiner.scheduling.template import Template
+from joiner.scheduling.topology import Group
+from joiner.scheduling.volumes import Shelf
+
+_LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def key_of(pod: Pod) -> str:
+    """How a pod is called in plans."""
+    return f"{pod.metadata.namespace}/{pod.name}"
+
+
+class Desk:
+    """The problem, prepared. Nothing on it changes an answer, and no run changes anything on it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self.joined = Joined(problem.vocabulary.well_known)
+        self.spelling = Spelling(problem)
+        shelf = Shelf(problem.storage, problem.vocabulary)
+        self.classes, self._numbers = classify(problem.pods, shelf)
+        self.names = _resource_names([each.pod for each in self.classes], problem.daemons)
+        for each in self.classes:
+            each.measure(self.names)
+        self._templates = self._usable_templates()
+        self.ignored = self._not_for_us()
+        groups = self._prepared()
+        self._groups = groups.all()
+        self.watched = groups.keys()
+        """The labels that groups watch, but for the host."""
+        self._nodes = self._open_nodes()
+        self._queues: dict[bool, list[int]] = {}
+
+    # -- for a run ----------------------------------------------------------------------------------------------------
+
+    def cast(self) -> tuple[list[PodClass], list[PodClass]]:
+        """The classes as if nobody had been placed, in order of number, and for each pod the class it belongs to."""
+        fresh: dict[Group, Group] = {group: group.fresh() for group in self._groups}
+        classes = [each.fresh(fresh) for each in self.classes]
+        return classes, [classes[number] for number in self._numbers]
+
+    def templates(self) -> list[Template]:
+        """The pools that can buy anything, by weight, with all that their limits allow."""
+        return [template.fresh() for template in self._templates]
+
+    def nodes(self) -> list[OpenNode]:
+        """The nodes that are there, those that are ready first."""
+        return [node.fresh() for node in self._nodes]
+
+    def queue(self, by_priority: bool) -> list[int]:
+        """The pods in the order in which they are tried: largest first, then the oldest; important ones before if asked."""
+        if by_priority not in self._queues:
+            self._queues[by_priority] = self._ordered(by_priority)
+        return self._queues[by_priority]
+
+    # -- worked out once ----------------------------------------------------------------------------------------------
+
+    def _usable_templates(self) -> list[Template]:
+        problem = self._problem
+        ordered = sorted(problem.pools, key=lambda option: option.pool.name, reverse=True)
+        ordered.sort(key=lambda option: -option.pool.spec.weight)
+        templates = [
+            Template(option, option.catalog.market.stock, problem.daemons, self.names, problem.vocabulary)
+            for option in ordered
+        ]
+        return [template for template in templates if template.usable]
+
+    def _not_for_us(self) -> dict[int, Refusal]:
+        vocabulary = self._problem.vocabulary
+        found = {
+            each.number: refusal(key_of(each.pod), each.pod, each.volumes.problem, vocabulary) for each in self.classes
+        }
+        return {number: why for number, why in found.items() if why is not None}
+
+    def _prepared(self) -> Groups:
+        """Work out the steps of every class, and the groups that concern it."""
+        problem = self._problem
+        batch = (
+            frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
+        )
+        groups = Groups(problem, batch, Universe(problem))
+        disliked = any(taint.effect == "PreferNoSchedule" for template in self._templates for taint in template.taints)
+        wanted = [each for each in self.classes if each.number not in self.ignored]
+        for each in wanted:
+            prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", disliked)
+        for each in wanted:
+            each.counted = groups.counted(each.labels)
+            each.kept_out = groups.kept_out(each.labels)
+            for step in each.steps:
+                step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
+                narrowing = (*(group for group, _ in step.groups), *each.kept_out)
+                step.final = all(group.key == HOSTNAME for group in narrowing)
+        return groups
+
+    def _open_nodes(self) -> list[OpenNode]:
+        problem = self._problem
+        ordered = sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
+        return [
+            OpenNode(number, node, problem.daemons, self.names, problem.vocabulary)
+            for number, node in enumerate(ordered)
+        ]
+
+    def _ordered(self, by_priority: bool) -> list[int]:
+        pods, numbers = self._problem.pods, self._numbers
+        cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
+        sizes = [(-each.amounts[cpu], -each.amounts[memory]) for each in self.classes]
+        rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
+        ranks = [rank[size] for size in sizes]
+
+        def order(position: int) -> tuple[int, int, datetime, int, str, int]:
+            number, meta = numbers[position], pods[position].metadata
+            first = -(pods[position].spec.priority or 0) if by_priority else 0
+            return (first, ranks[number], meta.creation_timestamp or _LONG_AGO, number, meta.uid, position)
+
+        return sorted(range(len(pods)), key=order)
+
+
+def _resource_names(pods: list[Pod], daemons: tuple[Pod, ...]) -> tuple[str, ...]:
+    """Every resource that some pod asks for, in order of name."""
+    names = {CPU, MEMORY, PODS}
+    for pod in (*pods, *daemons):
+        for containers in (pod.spec.containers, pod.spec.init_containers):
+            for container in containers:
+                names.update(container.resources.requests)
+        names.update(pod.spec.overhead)
+        names.update(pod.spec.resources.requests)
+    return tuple(sorted(names))

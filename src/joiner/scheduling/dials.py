@@ -1,0 +1,30 @@
+"""Two dials that trade a little money for plans that are easier to live with; both are off unless a policy turns them.
+
+The *node price* keeps plans from shattering into many tiny nodes: when plans are compared every node is charged something on
+top of its price. It only chooses among plans that cost no more than first fit's. The *spot width* keeps spot nodes from being
+tied to a handful of instance types, all of which may be gone at once; see `spotwidth.py`.
+"""
+
+from typing import Final
+
+from joiner.scheduling.problem import Problem
+
+NODE_PRICE: Final = 0.01
+"""The usual charge for a node, as a fraction of the median price of what can be bought."""
+SPOT_WIDTH: Final = 15
+"""How many instance types a spot claim is usually expected to be able to launch."""
+SPOT_WIDTH_COST: Final = 0.05
+"""By which fraction a plan may usually become dearer for its spot width."""
+
+
+def charge(problem: Problem) -> float:
+    """What a node is charged, in dollars an hour: a fraction of the median, over all types, of what each costs at best."""
+    fraction = problem.policy.node_price
+    if fraction <= 0:
+        return 0.0
+    costs: list[float] = []
+    for option in problem.pools:
+        stock, wanted = option.catalog.market.stock, option.catalog.requirements
+        described = stock.described(wanted)
+        costs.extend(each.offering.cost for each in stock.prices(wanted).best if described >> each.unit & 1)
+    return float(f"{fraction * sorted(costs)[len(costs) // 2]:.9g}") if costs else 0.0

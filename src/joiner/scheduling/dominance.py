@@ -1,0 +1,46 @@
+"""Kinds of node that nobody needs: dearer than another one that is as large and open to as many."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+_AT_ONCE: Final = 256
+"""How many are compared with all others in one go."""
+
+
+def undominated(room: npt.NDArray[np.float64], open_to: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.int64]:
+    """Which rows to keep of nodes that are ordered by price: none that an earlier one makes needless.
+
+    An earlier one does if it has as much room in every column, and is open to everybody the later one is open to.
+    """
+    doors = np.zeros((len(room), 0), dtype=np.uint8) if open_to is None else np.packbits(open_to, axis=1)
+    kept = np.zeros(0, dtype=np.int64)
+    for start in range(0, len(room), _AT_ONCE):
+        block = np.arange(start, min(start + _AT_ONCE, len(room)))
+        needless = np.triu(_covers(room, doors, block, block), 1).any(axis=0)
+        left = block[~needless]
+        left = left[~_covers(room, doors, kept, left).any(axis=0)]
+        kept = np.concatenate([kept, left])
+    return kept
+
+
+def _covers(
+    room: npt.NDArray[np.float64],
+    doors: npt.NDArray[np.uint8],
+    some: npt.NDArray[np.int64],
+    others: npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
+    """Which of some nodes would do in the place of which others."""
+    found = np.ones((len(some), len(others)), dtype=np.bool_)
+    for column in room.T:
+        found &= column[some][:, None] >= column[others]
+    for byte in doors.T:
+        found &= byte[some][:, None] & byte[others] == byte[others]
+    return found
+
+
+def flags(units: int, count: int) -> npt.NDArray[np.bool_]:
+    """A set of numbered things as a column of yes and no."""
+    packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)

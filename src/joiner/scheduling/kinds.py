@@ -1,0 +1,93 @@
+"""The kinds of node that pods can be bought as, and who may join whom without making a node dearer."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from joiner.requirements import Requirements
+from joiner.scheduling.claims import Joined
+from joiner.scheduling.dominance import undominated
+from joiner.scheduling.sizes import PLENTY, Size
+from joiner.scheduling.template import Template
+
+Vector = npt.NDArray[np.float64]
+
+
+class Kinds:
+    """The kinds of node a size can be bought as, without those that are dearer and smaller than another."""
+
+    def __init__(self, units: npt.NDArray[np.int64], costs: Vector, room: npt.NDArray[np.float64]) -> None:
+        self.units = units
+        self.costs = costs
+        self.room = room
+        """What is left for pods on each, by resource."""
+
+
+class KindTable:
+    """Kinds of node by pool and requirements, and who may join whom without making a claim dearer."""
+
+    def __init__(self, joined: Joined, rooms: Mapping[int, npt.NDArray[np.float64]]) -> None:
+        self._joined = joined
+        self._rooms = rooms
+        self._kinds: dict[tuple[int, Requirements], Kinds] = {}
+        self._welcome: dict[tuple[int, int], npt.NDArray[np.bool_] | None] = {}
+        self._cost_tables: dict[tuple[int, Requirements], Vector] = {}
+
+    def of(self, template: Template, requirements: Requirements) -> Kinds:
+        """The undominated kinds under some requirements, cheapest first."""
+        key = (id(template), requirements)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = self._undominated(template, requirements)
+        return found
+
+    def _undominated(self, template: Template, requirements: Requirements) -> Kinds:
+        stock = template.stock
+        allowed = template.usable & stock.described(requirements)
+        best = [each for each in stock.prices(requirements).best if allowed >> each.unit & 1]
+        units = np.array([each.unit for each in best], dtype=np.int64)
+        costs = np.array([each.offering.cost for each in best], dtype=np.float64)
+        room = self._rooms[id(template)][units]
+        kept = undominated(room)
+        return Kinds(units[kept], costs[kept], room[kept])
+
+    def welcome(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
+        """On which kinds of a size's claims another size may join without raising the price; nothing if on none."""
+        key = (size.number, other.number)
+        if key not in self._welcome:
+            self._welcome[key] = self._judge(size, other, kinds)
+        return self._welcome[key]
+
+    def _judge(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
+        if other.requirements == size.requirements:
+            return np.ones(len(kinds.units), dtype=np.bool_)
+        joined = self._joined.of(size.requirements, other.requirements)
+        if joined is None:
+            return None
+        joint = self._costs(size.template, joined)[kinds.units]
+        same: npt.NDArray[np.bool_] = joint <= kinds.costs * (1 + 1e-9)
+        return same if same.any() else None
+
+    def _costs(self, template: Template, requirements: Requirements) -> Vector:
+        """What each unit costs under the requirements; infinite where it cannot be bought."""
+        key = (id(template), requirements)
+        found = self._cost_tables.get(key)
+        if found is None:
+            stock = template.stock
+            described = stock.described(requirements)
+            found = np.full(len(stock.units), np.inf, dtype=np.float64)
+            for each in stock.prices(requirements).best:
+                if described >> each.unit & 1:
+                    found[each.unit] = each.offering.cost
+            self._cost_tables[key] = found
+        return found
+
+
+def how_many(room: npt.NDArray[np.float64], amounts: Vector) -> Vector:
+    """How often the amounts go into each row."""
+    wanted = amounts > 0
+    if not wanted.any():
+        return np.full(len(room), PLENTY)
+    often: Vector = np.floor((room[:, wanted] / amounts[wanted]).min(axis=1))
+    return often

@@ -1,0 +1,93 @@
+"""What somebody may have meant who wrote a label that nobody has."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from joiner.admission.problem import nearest
+from joiner.model.labels import HOSTNAME
+from joiner.model.requirement import DOES_NOT_EXIST, IN, SelectorRequirement
+from joiner.model.selector import LabelSelector
+from joiner.requirements import Requirements, similar_key
+from joiner.scheduling.problem import PoolOption, Problem
+
+_SHOWN_VALUES: Final = 6
+_MISTAKES_MAX: Final = 100
+
+
+class Spelling:
+    """Every label and value that some node has or could have; looked up label by label, as questions come."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._values: dict[str, frozenset[str]] = {}
+        self._pods: frozenset[tuple[str, str]] | None = None
+        """Labels of pods, with their values."""
+        self._hints: dict[tuple[str, str, tuple[str, ...]], str] = {}
+
+    def hint(self, wanted: SelectorRequirement) -> str:
+        """What was probably meant; empty when the label and some value of it are known.
+
+        Only so many different mistakes are thought about: it takes long to compare every word with every other.
+        """
+        question = (wanted.key, wanted.operator, wanted.values)
+        found = self._hints.get(question)
+        if found is None:
+            found = self._hint(wanted) if len(self._hints) < _MISTAKES_MAX else ""
+            self._hints[question] = found
+        return found
+
+    def _hint(self, wanted: SelectorRequirement) -> str:
+        if wanted.operator == DOES_NOT_EXIST:
+            return ""
+        key = self._problem.vocabulary.normal_key(wanted.key)
+        known = self.values(key)
+        if not known and key != HOSTNAME:
+            near = similar_key(key, (name for name in self._keys() if name != key))
+            return f"no node has a label {wanted.key}" + (f"; did you mean {near}?" if near else "")
+        meant = [self._problem.vocabulary.normal_value(key, value) for value in wanted.values]
+        if wanted.operator != IN or not meant or not known.isdisjoint(meant):
+            return ""
+        near = nearest(meant[0], known)
+        offered = f"; there is {', '.join(sorted(known))}" if len(known) <= _SHOWN_VALUES else ""
+        return f"{wanted.key} is nowhere {meant[0]}" + (f"; did you mean {near}?" if near else offered)
+
+    def company(self, selector: LabelSelector | None) -> str:
+        """What was probably meant by a selector that chooses no pod at all; empty when it chooses some."""
+        if selector is None or not selector.match_labels:
+            return ""
+        if self._pods is None:
+            pods = (*self._problem.pods, *self._problem.bound)
+            self._pods = frozenset((key, value) for pod in pods for key, value in pod.metadata.labels.items())
+        for key, value in sorted(selector.match_labels.items()):
+            if (key, value) not in self._pods:
+                near = nearest(value, (known for name, known in self._pods if name == key))
+                return f"no pod has the label {key}={value}" + (f"; did you mean {key}={near}?" if near else "")
+        return ""
+
+    def values(self, key: str) -> frozenset[str]:
+        """The values that a label has on nodes that are there, or could have on new ones."""
+        found = self._values.get(key)
+        if found is None:
+            there = (node.labels[key] for node in self._problem.nodes if key in node.labels)
+            named = (node.name for node in self._problem.nodes if key == HOSTNAME)
+            values = {*named, *there, *(value for option in self._problem.pools for value in _offered(option, key))}
+            found = self._values[key] = frozenset(values)
+        return found
+
+    def _keys(self) -> Iterable[str]:
+        own = {key for option in self._problem.pools for key in option.catalog.requirements}
+        there = {key for node in self._problem.nodes for key in node.labels}
+        return (*sorted(self._problem.vocabulary.well_known), *sorted(own | there))
+
+
+def _offered(option: PoolOption, key: str) -> Iterable[str]:
+    yield from _listed(option.catalog.requirements, key)
+    for each in option.catalog.types:
+        yield from _listed(each.requirements, key)
+        for offering in each.offerings:
+            yield from _listed(offering.requirements, key)
+
+
+def _listed(requirements: Requirements, key: str) -> Iterable[str]:
+    found = requirements.get(key)
+    return found.values if found is not None and not found.complement else ()

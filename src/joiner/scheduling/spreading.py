@@ -1,0 +1,100 @@
+"""Spread, decided beforehand: how many pods go to each domain, so that claims can be filled one at a time."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from joiner.model.labels import HOSTNAME
+from joiner.requirements import Requirement
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.sizes import Share
+from joiner.scheduling.topology import SPREAD, Group
+
+if TYPE_CHECKING:
+    from joiner.scheduling.run import Run
+
+
+class Spreading:
+    """Decides beforehand how many pods of a spread class go to each domain, so that claims can be filled one at a time.
+
+    A claim that is filled to the brim in one zone would be out of balance until the next zone has its share. Where every pod
+    that a group counts is bound by it, the end is known: counts that are as even as can be.
+    """
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._counts: dict[Group, dict[str, int]] = {}
+        self._before: dict[Group, dict[str, int]] = {}
+        self._decided: list[tuple[Group, Requirement]] = []
+        self._owners: dict[Group, bool] = {}
+        self.left: list[int] = []
+        """Pods that would bring their group out of balance wherever they went."""
+        for each in run.classes:
+            if each.number in run.ignored:
+                continue
+            own = {group for group, chosen in each.steps[0].groups if chosen}
+            for group in each.counted:
+                self._owners[group] = self._owners.get(group, True) and group in own
+
+    def shares(self, each: PodClass, positions: list[int]) -> Iterator[Share]:
+        """The pods of a class by the domain they are meant for; in one piece where nothing has to be decided."""
+        step = each.steps[0]
+        groups = [group for group, _ in step.groups if group.key != HOSTNAME]
+        chosen = dict(step.groups)
+        if len(groups) != 1 or groups[0].kind != SPREAD or not chosen[groups[0]] or not self._owners.get(groups[0]):
+            yield Share(each, step, positions)
+            return
+        group = groups[0]
+        self._decided.append((group, step.strict.at(group.key)))
+        for domain, members in self._apportioned(group, step, each, positions).items():
+            there = self._run.joined.only(Requirement(group.key, (domain,)))
+            narrowed = self._run.joined.of(step.requirements, there) if step.requirements else there
+            strict = self._run.joined.of(step.strict, there) if step.strict else there
+            assert narrowed is not None
+            assert strict is not None
+            rest = tuple((other, counted) for other, counted in step.groups if other is not group)
+            pinned = Step(narrowed, strict, step.tolerations, rest, step.marks, step.places)
+            pinned.final = all(other.key == HOSTNAME for other, _ in rest) and step.final
+            yield Share(each, pinned, members)
+
+    def balanced(self) -> bool:
+        """Whether the end is what was decided: pods that found no place may have left a group out of balance."""
+        return all(
+            count - group.least(pod) <= group.max_skew
+            for group, pod in self._decided
+            for domain, count in group.domains.items()
+            if pod.has(domain) and count > self._before[group].get(domain, 0)
+        )
+
+    def _apportioned(self, group: Group, step: Step, each: PodClass, positions: list[int]) -> dict[str, list[int]]:
+        """Domain to pods: each pod goes to the emptiest domain that can be bought, the cheaper one where two are equal."""
+        counts = self._counts.setdefault(group, dict(group.domains))
+        self._before.setdefault(group, dict(group.domains))
+        pod = step.strict.at(group.key)
+        reachable = [domain for domain in counts if pod.has(domain)]
+        costs = {domain: cost for domain in reachable if (cost := self._cost(group, step, each, domain)) is not None}
+        meant: dict[str, list[int]] = {}
+        while positions:
+            least = min((counts[domain] for domain in reachable), default=0)
+            if group.min_domains is not None and len(reachable) < group.min_domains:
+                least = 0
+            best = min(costs, key=lambda domain: (counts[domain], costs[domain], domain), default=None)
+            if best is None or counts[best] + 1 - least > group.max_skew:
+                self.left.extend(positions)
+                break
+            counts[best] += 1
+            meant.setdefault(best, []).append(positions.pop())
+        return {domain: members[::-1] for domain, members in meant.items()}
+
+    def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> float | None:
+        """What the smallest new node for a pod would cost in a domain; nothing if there can be none."""
+        there = self._run.joined.only(Requirement(group.key, (domain,)))
+        for template in self._run.templates:
+            joined = self._run.joined.of(template.requirements, step.requirements)
+            narrowed = self._run.joined.of(joined, there) if joined is not None else None
+            if narrowed is None or not self._run.openings.tolerates(template, step):
+                continue
+            units = template.usable & template.stock.described(narrowed) & template.fits.large_enough(each.amounts)
+            for priced in template.stock.prices(narrowed).best:
+                if units >> priced.unit & 1:
+                    return priced.offering.cost
+        return None

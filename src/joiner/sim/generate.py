@@ -1,0 +1,274 @@
+"""A world made up from a seed: pools, reservations, workloads, and what people and fate do to them in the first hour.
+
+Whatever is made up here can come right: there is always a pool that takes every pod, shortages end, and what no node can hold
+is marked as impossible.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+from joiner.model.duration import Duration
+from joiner.model.meta import Value
+from joiner.model.quantity import parse
+from joiner.sim.checks import IMPOSSIBLE
+from joiner.sim.story import (
+    Apply,
+    DaemonSetStep,
+    Delete,
+    Deploy,
+    EndReservation,
+    Given,
+    JobStep,
+    NeverJoin,
+    PoolWords,
+    Price,
+    Reclaim,
+    Reservation,
+    Restart,
+    Scale,
+    Shelf,
+    Shortage,
+    StatefulSetStep,
+    Timed,
+    Vanish,
+)
+
+MINUTE: Final = 60.0
+BUSY: Final = 75 * MINUTE
+"""So long people and fate do things."""
+ZONES: Final = ("a", "b", "c")
+TYPES: Final = tuple(
+    f"{family}.{size}" for family in ("c5", "m5", "r5") for size in ("large", "xlarge", "2xlarge", "4xlarge")
+)
+
+
+class ClockStep(Value):
+    """The time of day jumps."""
+
+    clock_step: float
+
+
+class HangUp(Value):
+    """Every watch breaks at once."""
+
+    hang_up: bool = True
+
+
+class DeleteNodes(Value):
+    """Somebody deletes some nodes by hand."""
+
+    delete_nodes: int
+
+
+class Made(Value):
+    """A made-up world."""
+
+    given: Given
+    objects: tuple[dict[str, Any], ...]
+    steps: tuple[Timed, ...]
+    expires: bool
+    """Whether nodes grow old, so that there is never quiet."""
+
+
+def make(seed: int) -> Made:
+    """The world of a seed."""
+    return _Maker(Random(f"world {seed}")).made()
+
+
+class _Maker:
+    """Draws one thing after the other."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._sizes: dict[str, int] = {}
+        """Deployment to the most pods it is ever scaled to."""
+        self._expires = random.random() < 0.25
+        self._protects = random.random() < 0.3
+
+    def made(self) -> Made:
+        given = Given(nodepools=tuple(self._pools()), reservations=tuple(self._reservations()))
+        steps = [*self._workloads(), *self._changes(), *self._fate(given.reservations), *self._restarts()]
+        steps.sort(key=lambda each: each.at)
+        return Made(given=given, objects=tuple(self._objects()), steps=tuple(steps), expires=self._expires)
+
+    def _maybe(self, chance: float) -> bool:
+        return self._random.random() < chance
+
+    def _at(self, least: float, most: float) -> Duration:
+        return Duration(int(self._random.uniform(least, most) * 1000) * 1_000_000)
+
+    # -- what is given ----------------------------------------------------------------------------------------------
+
+    def _pools(self) -> Iterator[PoolWords]:
+        draw = self._random
+        age: dict[str, Any] = {}
+        if self._expires:
+            age = {"expire_after": Duration.parse(draw.choice(["25m", "40m", "55m"]))}
+        if self._expires or self._protects:
+            age["termination_grace_period"] = Duration.parse(draw.choice(["3m", "6m"]))
+        yield PoolWords(name="default", capacity_types=("spot", "on-demand"), **age)
+        yield PoolWords(
+            name="first",
+            capacity_types=("reserved", "spot") if self._maybe(0.5) else ("reserved", "on-demand"),
+            weight=draw.randint(1, 100),
+            limits={draw.choice(["cpu", "nodes"]): draw.randint(4, 24)},
+            **age,
+        )
+        yield PoolWords(
+            name="flexible",
+            capacity_types=("spot",),
+            weight=draw.randint(1, 50),
+            requirements=(
+                {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": draw.randint(2, 5)},
+                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a", "b"], "minValues": 2},
+            ),
+            **age,
+        )
+        if self._maybe(0.7):
+            yield PoolWords(
+                name="tainted",
+                taints=({"key": "team", "value": "data", "effect": "NoSchedule"},),
+                startup_taints=({"key": "example.com/agent", "effect": "NoExecute"},) if self._maybe(0.4) else (),
+                labels={"team": "data"},
+                **age,
+            )
+        if self._maybe(0.4):
+            yield PoolWords(name="zonal", zones=(draw.choice(ZONES),), weight=draw.randint(1, 100), **age)
+
+    def _reservations(self) -> Iterator[Reservation]:
+        for number in range(self._random.randint(0, 3)):
+            yield Reservation(
+                id=f"cr-{number}",
+                instance_type=self._random.choice(TYPES),
+                zone=self._random.choice(ZONES),
+                count=self._random.randint(1, 4),
+                until=self._at(20 * MINUTE, BUSY) if self._maybe(0.3) else None,
+            )
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "zonal"},
+            "provisioner": "ebs.csi.aws.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        if self._maybe(0.3):
+            yield _overlay("cheap-m5", "90", 10)
+
+    # -- people -----------------------------------------------------------------------------------------------------
+
+    def _workloads(self) -> Iterator[Timed]:
+        apart = Deploy(deploy="apart", replicas=self._random.randint(5, 8), cpu=parse("250m"), apart="hostname")
+        yield Timed(at=self._at(0, 5 * MINUTE), step=apart)
+        left = self._random.randint(50, 150) if self._maybe(0.9) else self._random.randint(150, 350)
+        number = 0
+        while left > 0:
+            replicas = min(left, self._random.randint(3, 45))
+            left -= replicas
+            yield self._workload(f"app-{number}", replicas)
+            number += 1
+        if self._maybe(0.6):
+            daemon = DaemonSetStep(daemon_set="agent", cpu=parse("100m"), memory=parse("64Mi"))
+            yield Timed(at=self._at(0, 5 * MINUTE), step=daemon)
+        if self._maybe(0.4):
+            impossible = Deploy(deploy="impossible", replicas=2, cpu=parse("500"), labels={IMPOSSIBLE: "true"})
+            yield Timed(at=self._at(0, BUSY), step=impossible)
+
+    def _workload(self, name: str, replicas: int) -> Timed:
+        draw = self._random
+        words: dict[str, Any] = {
+            "cpu": parse(draw.choice(["100m", "250m", "500m", "900m", "1500m", "3"])),
+            "memory": parse(draw.choice(["64Mi", "512Mi", "1Gi", "3Gi", "6Gi"])),
+            "grace": Duration.parse(draw.choice(["5s", "30s", "2m"])),
+        }
+        turn = draw.random()
+        if turn < 0.2:
+            words["spread"] = (draw.choice(["zone", "hostname"]),)
+            replicas = min(replicas, 10)
+        elif turn < 0.4:
+            words["node_selector"] = {"topology.kubernetes.io/zone": draw.choice(ZONES)}
+        elif turn < 0.5:
+            words["tolerations"] = ({"key": "team", "operator": "Exists"},)
+        elif turn < 0.55:
+            words["node_selector"] = {"karpenter.sh/capacity-type": "on-demand"}
+        if self._maybe(0.35):
+            words["min_available"] = max(1, replicas - draw.randint(1, 3))
+        if self._protects and self._maybe(0.2):
+            words["do_not_disrupt"] = True
+        at = self._at(0, 20 * MINUTE)
+        kind = draw.random()
+        if kind < 0.1:
+            words.pop("min_available", None)
+            parallel = max(1, replicas // 2)
+            runs = Duration.parse(draw.choice(["1m", "5m", "20m"]))
+            return Timed(
+                at=at, step=JobStep(job=name, completions=replicas, parallelism=parallel, runs_for=runs, **words)
+            )
+        if kind < 0.2:
+            return Timed(
+                at=at, step=StatefulSetStep(stateful_set=name, replicas=min(replicas, 6), volume="zonal", **words)
+            )
+        self._sizes[name] = 10 if "spread" in words else 30
+        return Timed(at=at, step=Deploy(deploy=name, replicas=replicas, **words))
+
+    def _changes(self) -> Iterator[Timed]:
+        draw = self._random
+        for name, most in self._sizes.items():
+            for _ in range(draw.randint(0, 2)):
+                yield Timed(at=self._at(21 * MINUTE, BUSY), step=Scale(scale=name, replicas=draw.randint(1, most)))
+        if self._maybe(0.5):
+            yield Timed(at=self._at(30 * MINUTE, BUSY), step=DeleteNodes(delete_nodes=draw.randint(1, 3)))
+        if self._maybe(0.3):
+            overlay = Apply(apply=_overlay("dear-c5", "150", draw.randint(1, 20)))
+            yield Timed(at=self._at(10 * MINUTE, BUSY), step=overlay)
+        if self._maybe(0.15):
+            yield Timed(at=self._at(30 * MINUTE, BUSY), step=Delete(delete="nodepool/flexible"))
+
+    # -- fate -------------------------------------------------------------------------------------------------------
+
+    def _fate(self, reservations: tuple[Reservation, ...]) -> Iterator[Timed]:
+        draw = self._random
+        for _ in range(draw.randint(0, 3)):
+            shelf = Shelf(
+                instance_type=draw.choice([*TYPES, ""]),
+                zone=draw.choice([*ZONES, ""]),
+                capacity_type=draw.choice(["spot", "on-demand", ""]),
+            )
+            lasts = Duration.parse(draw.choice(["2m", "8m", "15m"]))
+            yield Timed(at=self._at(0, BUSY - 20 * MINUTE), step=Shortage(shortage=shelf, lasts=lasts))
+        if self._maybe(0.5):
+            yield Timed(at=self._at(15 * MINUTE, BUSY), step=Reclaim(reclaim=draw.randint(1, 4)))
+        if self._maybe(0.5):
+            yield Timed(at=self._at(15 * MINUTE, BUSY), step=Vanish(vanish=draw.randint(1, 3)))
+        if self._maybe(0.5):
+            yield Timed(at=self._at(0, 20 * MINUTE), step=NeverJoin(never_join=draw.randint(1, 2)))
+        if self._maybe(0.3):
+            shelf = Shelf(instance_type=draw.choice(TYPES))
+            yield Timed(at=self._at(5 * MINUTE, BUSY), step=Price(price=shelf, factor=draw.choice([0.5, 2.0])))
+        if reservations and self._maybe(0.3):
+            ended = EndReservation(end_reservation=draw.choice(reservations).id)
+            yield Timed(at=self._at(15 * MINUTE, BUSY), step=ended)
+        if self._maybe(0.3):
+            yield Timed(at=self._at(MINUTE, BUSY), step=ClockStep(clock_step=draw.uniform(-45.0, 45.0)))
+        for _ in range(draw.randint(0, 3)):
+            yield Timed(at=self._at(MINUTE, BUSY), step=HangUp())
+
+    def _restarts(self) -> Iterator[Timed]:
+        for _ in range(self._random.randint(1, 4)):
+            yield Timed(at=self._at(20.0, BUSY), step=Restart())
+
+
+def _overlay(name: str, percent: str, weight: int) -> dict[str, Any]:
+    family = "m5" if "m5" in name else "c5"
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": name},
+        "spec": {
+            "requirements": [{"key": "karpenter.kwok.sh/instance-family", "operator": "In", "values": [family]}],
+            "priceAdjustment": f"{int(percent) - 100:+d}%",
+            "weight": weight,
+        },
+    }

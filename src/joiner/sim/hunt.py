@@ -1,0 +1,177 @@
+"""Deterministic simulation: one seed, one world, two hours with faults in it, and checkers that watch.
+
+For eighty minutes people, fate and bad connections do what they can. Then everything must come right, and then it must be quiet.
+"""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from joiner.kube.client import Key
+from joiner.kube.errors import KubeError
+from joiner.kube.tasks import Tasks
+from joiner.model.cluster import Event
+from joiner.model.meta import Value
+from joiner.model.node import Node
+from joiner.model.pod import Pod
+from joiner.sim import casting
+from joiner.sim.checks import Checks, Quiet
+from joiner.sim.faults import Chances, Weather
+from joiner.sim.generate import ClockStep, DeleteNodes, HangUp, Made, make
+from joiner.sim.kubelet import Habits
+from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.play import node_class
+from joiner.sim.stage import Stage, Unplayable
+from joiner.sim.story import Timed
+from joiner.sim.trace import Trace
+from joiner.sim.world import World
+
+HOURS: Final = 2
+STORM_S: Final = 80 * 60.0
+"""So long things go wrong."""
+RIGHT_S: Final = 105 * 60.0
+"""By then everything has to have come right."""
+END_S: Final = HOURS * 3600.0
+
+
+class Outcome(Value):
+    """What became of one seed."""
+
+    seed: int
+    violations: tuple[str, ...]
+    digest: str
+    counts: dict[str, int]
+    """How often each fault, rule, step and event occurred."""
+    nodes: int
+    """The most nodes at once."""
+    pods: int
+    last: tuple[str, ...] = ()
+    """The last steps before it was found, if something was."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.violations
+
+
+def hunt(seed: int, *, chances: Chances | None = None, trace: Trace | None = None) -> Outcome:
+    """Play the world of a seed to its end, or to the first thing that may not be."""
+    # The seed also decides in which order tasks take their turns.
+    return run(lambda loop: _Hunt(loop, seed, chances or Chances(), trace).play(), shuffle=Random(f"turns {seed}"))
+
+
+class _Hunt:
+    """One world, hunted through."""
+
+    def __init__(self, loop: VirtualLoop, seed: int, chances: Chances, trace: Trace | None) -> None:
+        self._loop, self._seed = loop, seed
+        self._made: Made = make(seed)
+        self._weather = Weather(loop, Random(f"weather {seed}"), chances, STORM_S)
+        self.world = World(
+            loop,
+            seed=seed,
+            trace=trace,
+            habits=Habits(prepares={"example.com/agent": 15.0}),
+            meddler=self._weather,
+            cloud_meddler=self._weather.cloud,
+            history=300,
+            failed=self._failed,
+        )
+        self._checks = Checks(self.world)
+        self._tasks = Tasks(failed=self._broke)
+        self._stage = Stage(self.world, self._tasks, Path())
+        self._counts: Counter[str] = Counter()
+        self._error: BaseException | None = None
+        self._most = [0, 0]
+
+    def _failed(self, controller: str, key: Key, error: Exception) -> None:
+        """A reconcile failed. Errors of the doors are part of the weather; anything else is ours."""
+        self._counts[f"error {type(error).__name__}"] += 1
+        if not isinstance(error, KubeError) and not type(error).__module__.startswith("joiner.cloud"):
+            self._checks.violations.append(f"error: {controller} {key}: {error!r}")
+            self._error = self._error or error
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        if not isinstance(error, Unplayable | KubeError):  # what is meant may be gone by the time of a step
+            self._error = error
+
+    async def play(self) -> Outcome:
+        """From the first minute to the last."""
+        self.world.load([node_class(self._made.given, Path(), self.world), *casting.pools(self._made.given)])
+        self.world.load(each for given in self._made.objects for each in self._stage.objects(given))
+        await self.world.start()
+        for timed in self._made.steps:
+            self._tasks.start(f"step at {timed.at.text()}", self._step(timed))
+        violations = await self._watch()
+        last = tuple(self.world.trace.last) if violations else ()
+        digest = self.world.trace.digest()
+        await self._tasks.close()
+        await self.world.stop()
+        return Outcome(
+            seed=self._seed,
+            violations=tuple(violations),
+            digest=digest,
+            counts=self._counted(),
+            nodes=self._most[0],
+            pods=self._most[1],
+            last=last,
+        )
+
+    async def _step(self, timed: Timed) -> None:
+        await asyncio.sleep(timed.at.seconds)
+        step = timed.step
+        self._counts[f"step {type(step).__name__}"] += 1
+        if isinstance(step, ClockStep):
+            self.world.clock.step(step.clock_step)
+        elif isinstance(step, HangUp):
+            self.world.server.hang_up()
+        elif isinstance(step, DeleteNodes):
+            await self._delete_nodes(step.delete_nodes)
+        else:
+            await self._stage.play(step)
+
+    async def _delete_nodes(self, number: int) -> None:
+        for node in sorted(self.world.server.objects(Node), key=lambda each: each.name)[:number]:
+            await self.world.user.delete(Node, node.name)
+
+    async def _watch(self) -> list[str]:
+        """Until something is found, or the end."""
+        violations = self._checks.violations
+        while self._loop.time() < RIGHT_S:
+            await asyncio.sleep(5.0)
+            self._look()
+            if violations:
+                return violations
+        wrong = self._checks.settled()
+        while wrong and self._made.expires and self._loop.time() < END_S:
+            await asyncio.sleep(10.0)  # where nodes grow old, there is only now and then a moment at which all is well
+            wrong = self._checks.settled()
+        if wrong:
+            return wrong
+        quiet = None if self._made.expires else Quiet(self.world)
+        while self._loop.time() < END_S:
+            await asyncio.sleep(5.0)
+            self._look()
+            if violations:
+                return violations
+        written = quiet.writes if quiet is not None else Counter[str]()
+        return [f"quiet: {count} × {what}" for what, count in sorted(written.items())][:20]
+
+    def _look(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self.world.healthy()
+        server = self.world.server
+        self._most = [
+            max(self._most[0], len(server.shelf(Node).objects)),
+            max(self._most[1], len(server.shelf(Pod).objects)),
+        ]
+
+    def _counted(self) -> dict[str, int]:
+        counts: Counter[str] = Counter(self._counts)
+        counts.update({f"fault {name}": count for name, count in self._weather.counts.items()})
+        counts.update({f"rule {name}": count for name, count in self._checks.counts.items()})
+        counts.update(f"event {event.reason}" for event in self.world.server.objects(Event))
+        return dict(sorted(counts.items()))

@@ -1,0 +1,181 @@
+"""What a story says must be true, looked up in the world: on the server's objects and the cloud's books, never in ours."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from joiner.model import labels
+from joiner.model.cluster import Event
+from joiner.model.meta import KubeObject
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod, condition
+from joiner.sim import casting
+from joiner.sim.laws import Law
+from joiner.sim.story import ClaimWords, Expectation
+from joiner.sim.world import World
+
+
+class Judge:
+    """Says what is not as it should be; nothing when everything is."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._has_had: set[str] = set()
+
+    def complaints(self, wanted: Expectation) -> list[str]:
+        """Everything about an expectation that is not so now, each with what is so instead."""
+        return [*self._about_pods(wanted), *self._about_nodes(wanted), *self._about_words(wanted)]
+
+    def _about_pods(self, wanted: Expectation) -> Iterator[str]:
+        for workload, number in wanted.running.items():
+            found = sum(_is_ready(pod) for pod in self._pods(workload))
+            if found != number:
+                yield f"{workload}: {found} pods run, not {number}"
+        for workload, number in wanted.pending.items():
+            found = sum(not pod.spec.node_name for pod in self._pods(workload))
+            if found != number:
+                yield f"{workload}: {found} pods have no node, not {number}"
+        for workload, words in wanted.refused.items():
+            told = self._refusals(workload)
+            if not any(words in each for each in told):
+                yield f"{workload}: no refusal says {words!r}; told: {'; '.join(told) or 'nothing'}"
+
+    def _refusals(self, workload: str) -> list[str]:
+        names = {pod.name for pod in self._pods(workload) if not pod.spec.node_name}
+        return sorted(
+            {
+                event.message
+                for event in self._world.server.objects(Event)
+                if event.reason == "FailedScheduling" and event.involved_object.name in names
+            }
+        )
+
+    def _about_nodes(self, wanted: Expectation) -> Iterator[str]:
+        claims = list(self._world.server.objects(NodeClaim))
+        nodes = list(self._world.server.objects(Node))
+        if isinstance(wanted.claims, int):
+            if len(claims) != wanted.claims:
+                yield f"there are {len(claims)} claims, not {wanted.claims}"
+        elif wanted.claims is not None and not _matched(list(wanted.claims), claims):
+            yield f"claims are {'; '.join(map(_told, claims)) or 'none'}, not as said"
+        if isinstance(wanted.nodes, int):
+            if len(nodes) != wanted.nodes:
+                yield f"there are {len(nodes)} nodes, not {wanted.nodes}"
+        elif wanted.nodes is not None:
+            for pool, number in wanted.nodes.items():
+                found = sum(_pool(node) == pool for node in nodes)
+                if found != number:
+                    yield f"pool {pool} has {found} nodes, not {number}"
+        machines = len(self._world.cloud.machines.alive())
+        if wanted.machines is not None and machines != wanted.machines:
+            yield f"the cloud runs {machines} machines, not {wanted.machines}"
+        below = wanted.cost_per_hour_below
+        if below is not None and self._cost() >= below:
+            yield f"an hour costs {self._cost():.4f}, not less than {below}"
+
+    def _about_words(self, wanted: Expectation) -> Iterator[str]:
+        if wanted.event and not any(_fits(event, wanted.event) for event in self._world.server.objects(Event)):
+            yield f"nobody told of {' '.join(f'{key}={value}' for key, value in wanted.event.items())}"
+        if wanted.condition:
+            yield from self._about_condition(wanted.condition)
+
+    def _about_condition(self, wanted: Mapping[str, str]) -> Iterator[str]:
+        kind, _, name = wanted.get("of", "").partition("/")
+        known = self._world.kinds.get(kind.lower())
+        thing: Any = (
+            self._world.server.find(known, name, casting.NAMESPACE if known.namespaced else "") if known else None
+        )
+        if thing is None:
+            yield f"there is no {wanted.get('of')}"
+            return
+        found = next((each for each in thing.status.conditions if each.type == wanted.get("type")), None)
+        for word in ("status", "reason"):
+            if word in wanted and (found is None or getattr(found, word) != wanted[word]):
+                has = "not there" if found is None else f"{found.status} ({found.reason}: {found.message})"
+                yield f"{wanted['of']}: {wanted.get('type')} is {has}, {word} should be {wanted[word]}"
+
+    # -- always ---------------------------------------------------------------------------------------------------
+
+    def breach(self, law: Law) -> str:
+        """How a law is broken now; empty when it holds."""
+        for found, subject in self._measured(law):
+            if law.least is not None and found < law.least:
+                if law.measure == "running" and law.text not in self._has_had:
+                    continue  # it holds from the first time on that there are so many
+                return f"{law.text}: {subject}{found:g}"
+            if law.least is not None:
+                self._has_had.add(law.text)
+            if law.most is not None and found > law.most:
+                return f"{law.text}: {subject}{found:g}"
+        return ""
+
+    def _measured(self, law: Law) -> Iterable[tuple[float, str]]:
+        cloud, server = self._world.cloud, self._world.server
+        if law.measure == "reservation":
+            return [(cloud.machines.in_reservation(law.subject), "it holds ")]
+        if law.measure == "nodes":
+            nodes = [node for node in server.objects(Node) if law.subject in ("", _pool(node))]
+            return [(len(nodes), "there are ")]
+        if law.measure == "claims":
+            return [(len(list(server.objects(NodeClaim))), "there are ")]
+        if law.measure == "running":
+            return [(sum(_is_ready(pod) for pod in self._pods(law.subject)), "there run ")]
+        if law.measure == "cost":
+            return [(self._cost(), "it costs ")]
+        refused = [event for event in server.objects(Event) if event.reason == "FailedScheduling"]
+        return [(len(refused), f"refused: {refused[0].message if refused else ''} ")]
+
+    def _cost(self) -> float:
+        """What the machines that run now cost by the hour."""
+        return sum(each.price for each in self._world.cloud.ledger.purchases() if each.ended is None)
+
+    def _pods(self, workload: str) -> list[Pod]:
+        return [
+            pod
+            for pod in self._world.server.objects(Pod)
+            if pod.metadata.labels.get(casting.APP) == workload and pod.metadata.deletion_timestamp is None
+        ]
+
+
+def _is_ready(pod: Pod) -> bool:
+    found = condition(pod, "Ready")
+    return found is not None and found.status == "True"
+
+
+def _pool(thing: KubeObject) -> str:
+    return thing.metadata.labels.get(labels.NODEPOOL, "")
+
+
+def _said(claim: NodeClaim) -> dict[str, str]:
+    known = claim.metadata.labels
+    reservation = next((value for key, value in sorted(known.items()) if key.endswith("capacity-reservation-id")), "")
+    return {
+        "nodepool": known.get(labels.NODEPOOL, ""),
+        "instance_type": known.get(labels.INSTANCE_TYPE, ""),
+        "capacity_type": known.get(labels.CAPACITY_TYPE, ""),
+        "zone": known.get(labels.ZONE, ""),
+        "reservation": reservation,
+    }
+
+
+def _told(claim: NodeClaim) -> str:
+    return f"{claim.name} ({', '.join(value for value in _said(claim).values() if value) or 'not launched'})"
+
+
+def _matched(wanted: list[ClaimWords], claims: list[NodeClaim]) -> bool:
+    """Whether every claim is one of those wanted, and the other way round: a small matching, by trying."""
+    if not wanted or not claims:
+        return not wanted and not claims
+    first, rest = claims[0], claims[1:]
+    said = _said(first)
+    for place, words in enumerate(wanted):
+        fits = all(getattr(words, name) in (None, value) for name, value in said.items())
+        if fits and _matched(wanted[:place] + wanted[place + 1 :], rest):
+            return True
+    return False
+
+
+def _fits(event: Event, wanted: Mapping[str, str]) -> bool:
+    has = {"reason": event.reason, "kind": event.involved_object.kind, "name": event.involved_object.name}
+    exact = all(has[key] == value for key, value in wanted.items() if key in has)
+    return exact and wanted.get("message", "") in event.message

@@ -1,0 +1,243 @@
+"""An event loop whose time is a number: when nothing is ready it jumps to the next moment at which something is due.
+
+Two runs from one seed do the same things in the same order, on every machine, on every version of Python and under every hash
+seed. Nothing here waits for the outside: there are no sockets, no threads and no signals.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import heapq
+from asyncio import Handle, TimerHandle
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+EPOCH: Final = datetime(2030, 1, 7, tzinfo=UTC)
+"""When a world begins, if nobody says otherwise: a Monday at midnight."""
+MOST_ROUNDS: Final = 1_000_000
+"""So many rounds at one moment mean that somebody goes round in circles."""
+
+
+class Deadlock(RuntimeError):
+    """Everybody waits and nothing will ever happen."""
+
+
+class Standstill(RuntimeError):
+    """Somebody is always ready, and time never moves on."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """The loop. With a `shuffle` the tasks that are ready at one moment take their turns in an order drawn from it."""
+
+    def __init__(self, shuffle: Random | None = None) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._shuffle = shuffle
+        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._count = 0
+        self._cancelled = 0
+        self._rounds = 0
+        self._names: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self._broken: BaseException | None = None
+        self._ready: Any  # the queue of the base class, which hands it out to nobody
+
+    def time(self) -> float:
+        """Seconds since the loop was made."""
+        return self._now
+
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> Handle:
+        """Run it in the next round."""
+        handle = Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> TimerHandle:
+        """Run it at that time. Of two with the same time the one that was asked for first comes first."""
+        handle = TimerHandle(when, callback, args, self, context)
+        self._count += 1
+        heapq.heappush(self._timers, (when, self._count, handle))
+        handle._scheduled = True  # type: ignore[attr-defined]
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> TimerHandle:
+        """Run it after so many seconds."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        self._cancelled += 1
+        if self._cancelled > 1000 and self._cancelled * 2 > len(self._timers):
+            self._timers = [each for each in self._timers if not each[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled = 0
+
+    def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> "asyncio.Task[T]":  # type: ignore[override]
+        """Start a task, and remember when it was started."""
+        self._check_closed()  # type: ignore[attr-defined]
+        task = asyncio.Task(coro, loop=self, **options)
+        self._count += 1
+        self._names[task] = self._count
+        return task
+
+    def tasks(self) -> "list[asyncio.Task[Any]]":
+        """The tasks that have not ended, the oldest first."""
+        return [task for task in self._names if not task.done()]
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            self._jump()
+        self._rounds += 1
+        if self._rounds > MOST_ROUNDS:
+            self._rounds = 0
+            raise Standstill(f"time stands still at {self._now} s; ready: {self._ready_names()}")
+        turns = [ready.popleft() for _ in range(len(ready))]
+        if self._shuffle is not None and len(turns) > 1:
+            self._change_turns(turns, self._shuffle)
+        for handle in turns:
+            if not handle._cancelled:
+                handle._run()
+            if self._broken is not None:
+                self.raise_what_broke()
+
+    def raise_what_broke(self) -> None:
+        """Raise the error that nobody else would have heard of, if there is one."""
+        if self._broken is not None:
+            error, self._broken = self._broken, None
+            raise error
+
+    def _jump(self) -> None:
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        if not timers:
+            raise Deadlock(f"nothing is ready and nothing is due; waiting: {self._waiting()}")
+        when = timers[0][0]
+        if when > self._now:
+            self._now = when
+            self._rounds = 0
+        while timers and timers[0][0] <= self._now:
+            handle = heapq.heappop(timers)[2]
+            handle._scheduled = False  # type: ignore[attr-defined]
+            if handle.cancelled():
+                self._cancelled -= 1
+            else:
+                self._ready.append(handle)
+
+    def _ready_names(self) -> str:
+        tasks = (getattr(handle._callback, "__self__", None) for handle in self._ready)
+        return ", ".join(each.get_name() for each in tasks if isinstance(each, asyncio.Task)) or "callbacks"
+
+    def _waiting(self) -> str:
+        return ", ".join(task.get_name() for task in self.tasks()) or "nobody"
+
+    @staticmethod
+    def _change_turns(turns: list[Any], shuffle: Random) -> None:
+        """Only tasks change places with tasks: the library counts on the order of its own callbacks."""
+        places = [
+            place
+            for place, handle in enumerate(turns)
+            if isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+        ]
+        if len(places) > 1:
+            moved = [turns[place] for place in places]
+            shuffle.shuffle(moved)
+            for place, handle in zip(places, moved, strict=True):
+                turns[place] = handle
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """An error that nobody would hear of ends the run."""
+        if self._broken is None:
+            error = context.get("exception")
+            self._broken = error if isinstance(error, BaseException) else RuntimeError(context["message"])
+            self._broken.add_note(_described(context))
+
+    def _write_to_self(self) -> None:
+        """There is nobody else to wake the loop."""
+
+    def _process_events(self, event_list: Any) -> None:
+        """There are no files to watch."""
+
+
+def _described(context: dict[str, Any]) -> str:
+    task = context.get("task") or context.get("future")
+    name = f" in {task.get_name()}" if isinstance(task, asyncio.Task) else ""
+    return f"{context['message'].partition('(')[0].strip()}{name}"
+
+
+class VirtualClock:
+    """The time of day in a virtual world: an epoch, the time of the loop, and the steps that somebody gave it."""
+
+    def __init__(self, loop: VirtualLoop, epoch: datetime = EPOCH) -> None:
+        self._loop = loop
+        self._epoch = epoch
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        return self._epoch + timedelta(seconds=self._loop._now)
+
+    def monotonic(self) -> float:
+        """Seconds since the loop was made; no step touches it."""
+        return self._loop._now
+
+    def step(self, seconds: float) -> None:
+        """Set the time of day forward, or back, as a bad time service does."""
+        self._epoch += timedelta(seconds=seconds)
+
+
+def run(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], *, shuffle: Random | None = None) -> T:
+    """Run a world to its end. Tasks that are left are cancelled, the oldest first; what broke is raised."""
+    loop = VirtualLoop(shuffle)
+    asyncio.set_event_loop(loop)
+    try:
+        try:
+            result = loop.run_until_complete(loop.create_task(main(loop), name="main"))
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first error tells more than what follows from it
+                _end(loop)
+            raise
+        _end(loop)
+        return result
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _end(loop: VirtualLoop) -> None:
+    left = loop.tasks()
+    for task in left:
+        task.cancel()
+    for task in left:
+        if not task.done():
+            loop.run_until_complete(_settled(task))
+    loop.raise_what_broke()
+    for task in left:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+async def _settled(task: "asyncio.Task[Any]") -> None:
+    done = asyncio.get_running_loop().create_future()
+    task.add_done_callback(lambda _: done.cancel())
+    with contextlib.suppress(asyncio.CancelledError):
+        await done

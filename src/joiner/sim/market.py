@@ -1,0 +1,143 @@
+"""How the market of the pretend cloud changes during a run: prices, what is sold and where, and how much there is of it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from joiner.catalog.market import InstanceType, Offering
+from joiner.model import labels
+from joiner.model.meta import Value, replace
+from joiner.requirements import Requirement, Requirements
+
+
+class Lot(Value):
+    """A part of the market. A field that is empty stands for everything."""
+
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+
+    def holds(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+        """Whether a way to buy a type is in the lot."""
+        return (
+            self.instance_type in ("", instance_type)
+            and self.zone in ("", zone)
+            and self.capacity_type in ("", capacity_type)
+        )
+
+
+class Scarcity(Value):
+    """How many machines there are of a lot, for a time or always. None at all is a shortage."""
+
+    lot: Lot
+    count: int = 0
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def holds_at(self, now: datetime) -> bool:
+        """Whether it is in force."""
+        return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
+
+
+class _Tag(Value):
+    """A change of price: a new one, or a share of the catalogue's."""
+
+    lot: Lot
+    price: float | None = None
+    share: float = 1.0
+
+
+class Market:
+    """What differs from the catalogue. Every change moves the version."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.scarcities: tuple[Scarcity, ...] = ()
+        self._tags: dict[tuple[str, str, str], _Tag] = {}
+        self._withdrawn: dict[tuple[str, str, str], Lot] = {}
+        self._added: dict[str, InstanceType] = {}
+
+    def set_price(self, lot: Lot, price: float) -> None:
+        """A lot has this price from now on."""
+        self._tag(_Tag(lot=lot, price=price))
+
+    def scale_price(self, lot: Lot, share: float) -> None:
+        """A lot costs this share of what the catalogue says."""
+        self._tag(_Tag(lot=lot, share=share))
+
+    def _tag(self, tag: _Tag) -> None:
+        key = _key(tag.lot)
+        self._tags.pop(key, None)  # what was said last holds over what was said before
+        self._tags[key] = tag
+        self.version += 1
+
+    def withdraw(self, lot: Lot) -> None:
+        """A lot is no longer sold."""
+        self._withdrawn[_key(lot)] = lot
+        self.version += 1
+
+    def restore(self, lot: Lot) -> None:
+        """A lot that was withdrawn is sold again."""
+        if self._withdrawn.pop(_key(lot), None) is not None:
+            self.version += 1
+
+    def add(self, instance_type: InstanceType) -> None:
+        """A new type is sold, in place of one of the same name if there is one."""
+        self._added[instance_type.name] = instance_type
+        self.version += 1
+
+    def limit(self, scarcity: Scarcity) -> None:
+        """There is only so much of a lot. Nobody is told: whoever buys finds out."""
+        self.scarcities = (*self.scarcities, scarcity)
+
+    def left(
+        self, instance_type: str, offering: Offering, running: Mapping[tuple[str, str, str], int], now: datetime
+    ) -> bool:
+        """Whether one more machine of the market can be had."""
+        way = (instance_type, offering.zone, offering.capacity_type)
+        return all(
+            sum(number for place, number in running.items() if each.lot.holds(*place)) < each.count
+            for each in self.scarcities
+            if each.lot.holds(*way) and each.holds_at(now)
+        )
+
+    def apply(self, types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
+        """The types of the catalogue as the market has them now, in their order; new ones come last."""
+        listed = {**{each.name: each for each in types}, **self._added}
+        changed = (self._changed(each) for each in listed.values())
+        return tuple(each for each in changed if each.offerings)
+
+    def _changed(self, instance_type: InstanceType) -> InstanceType:
+        name = instance_type.name
+        tags = [tag for tag in self._tags.values() if tag.lot.instance_type in ("", name)]
+        withdrawn = [lot for lot in self._withdrawn.values() if lot.instance_type in ("", name)]
+        if not tags and not withdrawn:
+            return instance_type
+        sold = (o for o in instance_type.offerings if not any(lot.holds(name, *_way(o)) for lot in withdrawn))
+        offerings = tuple(_priced(name, offering, tags) for offering in sold)
+        if len(offerings) == len(instance_type.offerings):
+            return replace(instance_type, offerings=offerings)
+        return replace(instance_type, offerings=offerings, requirements=_narrowed(instance_type, offerings))
+
+
+def _key(lot: Lot) -> tuple[str, str, str]:
+    return lot.instance_type, lot.zone, lot.capacity_type
+
+
+def _way(offering: Offering) -> tuple[str, str]:
+    return offering.zone, offering.capacity_type
+
+
+def _priced(name: str, offering: Offering, tags: list[_Tag]) -> Offering:
+    for tag in reversed(tags):
+        if tag.lot.holds(name, *_way(offering)):
+            usual = offering.price
+            return replace(offering, price=tag.price if tag.price is not None or usual is None else usual * tag.share)
+    return offering
+
+
+def _narrowed(instance_type: InstanceType, offerings: tuple[Offering, ...]) -> Requirements:
+    """The type is only where it is still sold."""
+    zones = Requirement(labels.ZONE, {each.zone for each in offerings})
+    ways = Requirement(labels.CAPACITY_TYPE, {each.capacity_type for each in offerings})
+    others = instance_type.requirements.without(labels.ZONE, labels.CAPACITY_TYPE)
+    return Requirements((*others.values(), zones, ways))

@@ -1,0 +1,188 @@
+"""A story, played: the world is set up, steps happen at their times, and what must be true is looked at as time goes by."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.kube.tasks import Tasks
+from joiner.model import codec
+from joiner.model.meta import KubeObject
+from joiner.sim import casting
+from joiner.sim.chronicle import Chronicle, Teller
+from joiner.sim.judging import Judge
+from joiner.sim.kubelet import Habits
+from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.machines import Pace
+from joiner.sim.stage import Stage
+from joiner.sim.story import Expectation, Given, Story, Timed
+from joiner.sim.trace import Trace
+from joiner.sim.world import World
+
+LOOK_S: Final = 1.0
+"""How often what must be true is looked at."""
+
+
+class Verdict(NamedTuple):
+    """Whether one thing that the story says came true."""
+
+    text: str
+    holds: bool
+    detail: str = ""
+
+
+class Played(NamedTuple):
+    """A story that was told to its end."""
+
+    world: World
+    chronicle: Chronicle
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+    @property
+    def true(self) -> bool:
+        """Whether everything came as the story says."""
+        return all(each.holds for each in self.verdicts)
+
+
+Progress = Callable[[float, World], None]
+
+
+def play(
+    story: Story,
+    *,
+    seed: int,
+    trace: Trace | None = None,
+    progress: Progress | None = None,
+    tell: Teller | None = None,
+) -> Played:
+    """Tell a story from its beginning to its end. Raises Unplayable when a step makes no sense."""
+    return run(lambda loop: _Telling(loop, story, seed, trace, progress, tell).tell())
+
+
+class _Telling:
+    """One telling of one story."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        story: Story,
+        seed: int,
+        trace: Trace | None,
+        progress: Progress | None,
+        tell: Teller | None,
+    ) -> None:
+        self._loop, self._story, self._progress = loop, story, progress
+        self._ends = story.ends.seconds
+        cloud = story.given.cloud
+        self.world = World(
+            loop,
+            seed=seed,
+            options=story.options,
+            trace=trace,
+            pace=Pace(call_s=(cloud.launch.seconds, cloud.launch.seconds), stops_s=(cloud.terminate.seconds,) * 2),
+            habits=Habits(joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2),
+        )
+        self._chronicle = Chronicle(self.world, tell)
+        self._tasks = Tasks(failed=self._failed)
+        self._stage = Stage(self.world, self._tasks, story.folder)
+        self._judge = Judge(self.world)
+        self._verdicts: dict[int, Verdict] = {}
+        self._breaches: dict[int, Verdict] = {}
+        self._error: BaseException | None = None
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        self._error = error
+
+    async def tell(self) -> Played:
+        """From beginning to end."""
+        self.world.load(self._given())
+        for shelf in self._story.given.cloud.shelves:
+            self.world.cloud.limit(
+                shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
+            )
+        await self.world.start()
+        for timed in self._story.when:
+            self._tasks.start(f"step at {timed.at.text()}", self._at(timed))
+        try:
+            await self._look_on()
+        finally:
+            await self._tasks.close()
+            await self.world.stop()
+        return Played(self.world, self._chronicle, (*self._conclusions(), *self._laws()), self._loop.time())
+
+    async def _at(self, timed: Timed) -> None:
+        await asyncio.sleep(timed.at.seconds)
+        if timed.at.seconds <= self._ends:
+            await self._stage.play(timed.step)
+
+    async def _look_on(self) -> None:
+        while self._loop.time() < self._ends:
+            await asyncio.sleep(min(LOOK_S, self._ends - self._loop.time()))
+            if self._error is not None:
+                raise self._error
+            self.world.healthy()
+            self._look()
+            if self._progress is not None:
+                self._progress(self._loop.time(), self.world)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        for number, wanted in enumerate(self._story.then):
+            if number not in self._verdicts and self._is_due(wanted, now):
+                complaints = self._judge.complaints(wanted)
+                if not complaints or now >= wanted.deadline.seconds:
+                    self._verdicts[number] = Verdict(_said(wanted), not complaints, "; ".join(complaints))
+        for number, law in enumerate(self._story.always):
+            breach = self._judge.breach(law)
+            if breach and number not in self._breaches:
+                self._breaches[number] = Verdict(law.text, False, f"at {now:.0f}s: {breach}")
+
+    def _is_due(self, wanted: Expectation, now: float) -> bool:
+        return wanted.by is not None or now >= wanted.deadline.seconds
+
+    def _conclusions(self) -> Iterator[Verdict]:
+        for number, wanted in enumerate(self._story.then):
+            too_late = Verdict(_said(wanted), False, "the story ended before its time came")
+            yield self._verdicts.get(number, too_late)
+
+    def _laws(self) -> Iterator[Verdict]:
+        for number, law in enumerate(self._story.always):
+            yield self._breaches.get(number, Verdict(law.text, True))
+
+    def _given(self) -> Iterator[KubeObject]:
+        given = self._story.given
+        yield node_class(given, self._story.folder, self.world)
+        yield from casting.pools(given)
+        for each in given.objects:
+            yield from self._stage.objects(each)
+        for path in given.manifests:
+            yield from self._stage.objects(path)
+
+
+def node_class(given: Given, folder: Path, world: World) -> KWOKNodeClass:
+    """The one NodeClass of a story, with its catalogue and reservations."""
+    reservations: list[dict[str, Any]] = []
+    for each in given.reservations:
+        told: dict[str, Any] = {
+            "id": each.id, "instanceType": each.instance_type, "zone": each.zone, "count": each.count,
+        }  # fmt: skip
+        if each.until is not None:
+            told["endTime"] = (world.clock.now() + each.until.timedelta).isoformat()
+        reservations.append(told)
+    spec = {"instanceTypes": given.catalog, "capacityReservations": reservations}
+    made = codec.decode({"metadata": {"name": casting.CLASS}, "spec": spec}, KWOKNodeClass)
+    return made.written_in(folder)
+
+
+def _said(wanted: Expectation) -> str:
+    """The expectation in the words of the story."""
+    parts = []
+    for name in wanted.__struct_fields__:
+        value = getattr(wanted, name)
+        if name not in ("by", "at") and value not in (None, {}, ()):
+            shown = codec.encode(value)
+            parts.append(f"{name.replace('_', '-')} {shown}")
+    when = f"by {wanted.by.text()}" if wanted.by is not None else f"at {wanted.deadline.text()}"
+    return f"{when}: {', '.join(parts)}"

@@ -1,0 +1,465 @@
+"""Stories: what is given, what happens when, what must be true then and always. Read and checked as a whole before anything runs.
+
+The format is ours and names none of our classes; its words are those of people who run clusters. Times are durations since the
+story begins, amounts are Kubernetes quantities.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from joiner import yamldoc
+from joiner.admission.problem import nearest
+from joiner.model import codec
+from joiner.model.duration import NEVER, Duration
+from joiner.model.meta import Value
+from joiner.model.quantity import Quantity
+from joiner.options import Options, OptionsError
+from joiner.options import read as read_options
+from joiner.sim.laws import Law, LawError
+from joiner.sim.laws import read as read_law
+from joiner.yamldoc import Document
+
+T = TypeVar("T")
+
+
+class Words(Value, rename="kebab", forbid_unknown_fields=True):
+    """A part of a story. A word that is not known is a mistake."""
+
+
+class Reservation(Words):
+    """Machines that are paid for."""
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    until: Duration | None = None
+    """When it ends, counted from the beginning; never, if nothing is said."""
+
+
+class Shelf(Words):
+    """How many machines of a sort the cloud has."""
+
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    count: int = 0
+
+
+class CloudWords(Words):
+    """What the cloud is like."""
+
+    launch: Duration = Duration.parse("3s")
+    """How long it takes to answer that a machine was bought."""
+    boot: Duration = Duration.parse("30s")
+    """How long a machine takes until its node joins."""
+    ready: Duration = Duration.parse("5s")
+    """How long a node takes from joining until it is ready."""
+    terminate: Duration = Duration.parse("20s")
+    """How long a machine takes to end."""
+    shelves: tuple[Shelf, ...] = ()
+    """What is scarce; of everything else there is enough."""
+
+
+class PoolWords(Words):
+    """A NodePool in a few words. Everything that can be said about one can be said with `objects`, too."""
+
+    name: str
+    capacity_types: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    requirements: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = {}
+    taints: tuple[Mapping[str, str], ...] = ()
+    startup_taints: tuple[Mapping[str, str], ...] = ()
+    limits: Mapping[str, str | int] = {}
+    weight: int | None = None
+    replicas: int | None = None
+    expire_after: Duration = NEVER
+    termination_grace_period: Duration | None = None
+    consolidate_after: Duration = Duration(0)
+
+
+class Given(Words):
+    """The world before the story begins."""
+
+    catalog: str = "small"
+    """The machines there are: small, kwok, ec2/<region>, or a file beside the story."""
+    nodepools: tuple[PoolWords, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    cloud: CloudWords = CloudWords()
+    manifests: tuple[str, ...] = ()
+    """Files with Kubernetes objects, beside the story."""
+    objects: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, str | int | bool] = {}
+    """Flags of the controllers, without the dashes."""
+
+
+class PodWords(Words):
+    """What the pods of a workload are like."""
+
+    cpu: Quantity = Quantity(0)
+    memory: Quantity = Quantity(0)
+    requests: Mapping[str, Quantity] = {}
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    node_selector: Mapping[str, str] = {}
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    spread: tuple[str, ...] = ()
+    """Keep these evenly filled: zone, hostname, or any label of nodes."""
+    apart: str = ""
+    """Never two of them in one: zone, hostname, or any label of nodes."""
+    together: str = ""
+    """All of them in one: zone, hostname, or any label of nodes."""
+    min_available: int | str | None = None
+    """With a disruption budget of so many."""
+    do_not_disrupt: bool = False
+    grace: Duration = Duration.parse("30s")
+    runs_for: Duration | None = None
+    """How long a pod runs before it is done; for ever, if nothing is said."""
+    volume: str = ""
+    """Each pod has a volume of this storage class."""
+    spec: Mapping[str, Any] = {}
+    """More of the pod's spec, as Kubernetes writes it."""
+
+
+class Deploy(PodWords, kw_only=True):
+    """Begin a Deployment."""
+
+    deploy: str
+    replicas: int = 1
+
+
+class StatefulSetStep(PodWords, kw_only=True):
+    """Begin a StatefulSet."""
+
+    stateful_set: str
+    replicas: int = 1
+
+
+class DaemonSetStep(PodWords, kw_only=True):
+    """Begin a DaemonSet."""
+
+    daemon_set: str
+
+
+class JobStep(PodWords, kw_only=True):
+    """Begin a Job."""
+
+    job: str
+    completions: int = 1
+    parallelism: int = 1
+
+
+class Scale(Words):
+    """Give a workload, or a pool with replicas, another size."""
+
+    scale: str
+    replicas: int
+
+
+class Traffic(Words):
+    """Let a workload follow the hours of the day: a wave between two sizes, once every period."""
+
+    traffic: str
+    low: int
+    high: int
+    every: Duration = Duration.parse("15m")
+    period: Duration = Duration.parse("24h")
+    until: Duration | None = None
+
+
+class Delete(Words):
+    """Delete an object: `deployment/web`, `nodepool/default`, `node/…`."""
+
+    delete: str
+
+
+class Apply(Words):
+    """Create or change objects, given as Kubernetes writes them or as a file beside the story."""
+
+    apply: Mapping[str, Any] | str
+
+
+class Shortage(Words):
+    """The cloud runs out of some machines, for a while or for good."""
+
+    shortage: Shelf
+    lasts: Duration | None = None
+
+
+class Reclaim(Words):
+    """The cloud takes spot machines back, so many of them."""
+
+    reclaim: int
+    nodepool: str = ""
+
+
+class Vanish(Words):
+    """So many machines are gone from one moment to the next."""
+
+    vanish: int
+    nodepool: str = ""
+
+
+class NeverJoin(Words):
+    """The next machines that are bought never join the cluster."""
+
+    never_join: int
+
+
+class Price(Words):
+    """A price changes: by a factor, for everything that is meant."""
+
+    price: Shelf
+    factor: float
+
+
+class Withdraw(Words):
+    """The cloud no longer has a type, or a type in a zone."""
+
+    withdraw: Shelf
+
+
+class EndReservation(Words):
+    """A reservation is cancelled."""
+
+    end_reservation: str
+
+
+class Sicken(Words):
+    """A condition of so many nodes changes: `Ready=False`, `KWOKUnhealthy=True`."""
+
+    sicken: str
+    nodes: int = 1
+    nodepool: str = ""
+    lasts: Duration | None = None
+
+
+class Restart(Words):
+    """The controllers lose their memory and start anew."""
+
+    restart: str = "joiner"
+
+
+Step = (
+    Deploy | StatefulSetStep | DaemonSetStep | JobStep | Scale | Traffic | Delete | Apply | Shortage | Reclaim | Vanish
+    | NeverJoin | Price | Withdraw | EndReservation | Sicken | Restart
+)  # fmt: skip
+STEPS: Final[tuple[type[Words], ...]] = Step.__args__
+
+
+class Timed(Value):
+    """A step and its moment."""
+
+    at: Duration
+    step: Any
+
+
+class ClaimWords(Words):
+    """What a claim must be. Words that are left out do not matter."""
+
+    nodepool: str | None = None
+    instance_type: str | None = None
+    capacity_type: str | None = None
+    zone: str | None = None
+    reservation: str | None = None
+
+
+class Expectation(Words):
+    """What must be true by some moment at the latest, or at one moment exactly."""
+
+    by: Duration | None = None
+    at: Duration | None = None
+    running: Mapping[str, int] = {}
+    """Workload to how many of its pods run and are ready."""
+    pending: Mapping[str, int] = {}
+    """Workload to how many of its pods have no node."""
+    claims: tuple[ClaimWords, ...] | int | None = None
+    """How many claims there are, or what each of them is; in any order, neither more nor fewer."""
+    nodes: int | Mapping[str, int] | None = None
+    """How many nodes there are, or how many each pool has."""
+    machines: int | None = None
+    """How many machines the cloud runs for us."""
+    refused: Mapping[str, str] = {}
+    """Workload to words that the reason of its pods' refusal must contain."""
+    event: Mapping[str, str] = {}
+    """An event that was told: `reason`, and if wanted `kind`, `name`, `message` (a part of it)."""
+    condition: Mapping[str, str] = {}
+    """`of` an object (`nodepool/default`), `type`, `status`, and if wanted `reason`."""
+    cost_per_hour_below: float | None = None
+
+    @property
+    def deadline(self) -> Duration:
+        """When it is judged at the latest."""
+        moment = self.by if self.by is not None else self.at
+        assert moment is not None  # the reader has seen to it
+        return moment
+
+
+PARTS: Final[tuple[type[Words], ...]] = (Given, Reservation, Shelf, CloudWords, PoolWords, Expectation, ClaimWords)
+
+
+class Story(Value):
+    """A whole story."""
+
+    title: str
+    given: Given
+    when: tuple[Timed, ...]
+    then: tuple[Expectation, ...]
+    always: tuple[Law, ...]
+    ends: Duration
+    options: Options
+    folder: Path
+    """Where it was read from: files it names are seen from there."""
+
+
+class StoryError(ValueError):
+    """A story that cannot be told, with every mistake and its line."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+_PARTS: Final = ("story", "given", "when", "then", "always", "for")
+_TAIL: Final = Duration.parse("10m")
+"""A story that does not say how long it is goes on so long after the last thing that is said to happen."""
+
+
+def read(text: str, source: str, folder: Path) -> Story:
+    """The story in a text. Raises StoryError with all mistakes."""
+    loaded = yamldoc.documents(text, source)
+    if loaded.problems:
+        raise StoryError(str(problem) for problem in loaded.problems)
+    if len(loaded.documents) != 1:
+        raise StoryError([f"{source}: a story is one document, found {len(loaded.documents)}"])
+    return _Reader(loaded.documents[0], folder).story()
+
+
+class _Reader:
+    """Reads one document and gathers what is wrong with it."""
+
+    def __init__(self, document: Document, folder: Path) -> None:
+        self._document, self._folder = document, folder
+        self._problems: list[str] = []
+
+    def story(self) -> Story:
+        data = self._document.data
+        if not isinstance(data, dict):
+            raise StoryError([f"{self._document.source}: a story is a mapping of {', '.join(_PARTS)}"])
+        for key in data:
+            if key not in _PARTS:
+                self._complain(str(key), f"is not a part of a story{_hint(str(key), _PARTS)}")
+        given = self._part(data.get("given", {}), Given, "given") or Given()
+        when = tuple(self._steps(data.get("when", [])))
+        then = tuple(self._expectations(data.get("then", [])))
+        always = tuple(self._laws(data.get("always", [])))
+        options = self._options(given)
+        ends = self._part(data["for"], Duration, "for") if "for" in data else None
+        if not isinstance(data.get("story"), str):
+            self._complain("story", "must say in one line what the story is about")
+        if self._problems:
+            raise StoryError(self._problems)
+        last = max([*(each.at for each in when), *(each.deadline for each in then), Duration(0)])
+        return Story(
+            title=data["story"],
+            given=given,
+            when=tuple(sorted(when, key=lambda each: each.at)),
+            then=then,
+            always=always,
+            ends=ends or Duration(last + _TAIL),
+            options=options,
+            folder=self._folder,
+        )
+
+    def _part(self, raw: Any, kind: type[T], path: str) -> T | None:
+        try:
+            return codec.decode(raw, kind)
+        except codec.DecodeError as error:
+            inner = error.path
+            where = f"{path}{'' if not inner or inner.startswith('[') else '.'}{inner}"
+            self._complain(where, _clearer(error.problem))
+            return None
+
+    def _list(self, raw: Any, path: str) -> Iterator[tuple[str, Any]]:
+        if not isinstance(raw, list):
+            self._complain(path, "must be a list")
+            return
+        for number, item in enumerate(raw):
+            yield f"{path}[{number}]", item
+
+    def _steps(self, raw: Any) -> Iterator[Timed]:
+        verbs = {_verb(kind): kind for kind in STEPS}
+        for path, item in self._list(raw, "when"):
+            if not isinstance(item, dict) or "at" not in item:
+                self._complain(path, "must say `at` which time it happens")
+                continue
+            found = [key for key in item if key in verbs]
+            if len(found) != 1:
+                unknown = next((str(key) for key in item if key != "at"), "")
+                hint = _hint(unknown, verbs) if not found else f", found {' and '.join(found)}"
+                self._complain(
+                    path, f"must say exactly one thing that happens{hint}; known are {', '.join(sorted(verbs))}"
+                )
+                continue
+            at = self._part(item["at"], Duration, f"{path}.at")
+            step = self._part({key: value for key, value in item.items() if key != "at"}, verbs[found[0]], path)
+            if at is not None and step is not None:
+                yield Timed(at=at, step=step)
+
+    def _expectations(self, raw: Any) -> Iterator[Expectation]:
+        for path, item in self._list(raw, "then"):
+            found = self._part(item, Expectation, path)
+            if found is None:
+                continue
+            if (found.by is None) == (found.at is None):
+                self._complain(path, "must say either `by` which time or `at` which time it holds")
+            elif isinstance(item, dict) and len(item) < 2:
+                self._complain(path, "says when, but not what must be true")
+            else:
+                yield found
+
+    def _laws(self, raw: Any) -> Iterator[Law]:
+        for path, item in self._list(raw, "always"):
+            try:
+                yield read_law(str(item))
+            except LawError as error:
+                self._complain(path, str(error))
+
+    def _options(self, given: Given) -> Options:
+        flags = [
+            f"--{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in given.options.items()
+        ]
+        try:
+            return read_options(flags, {})
+        except OptionsError as error:
+            for problem in error.problems:
+                self._complain("given.options", problem)
+            return Options()
+
+    def _complain(self, path: str, problem: str) -> None:
+        line = self._document.line_of(path)
+        self._problems.append(f"{self._document.source}:{line}: {path}: {problem}")
+
+
+def _verb(kind: type[Words]) -> str:
+    """The word that names the step: the first of its own."""
+    return next(iter(kind.__annotations__)).replace("_", "-")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    near = nearest(word, known) if word else None
+    return f"; did you mean {near}?" if near else ""
+
+
+def _clearer(problem: str) -> str:
+    """The struct library's words, with the nearest known word where one is not known."""
+    marker = "Object contains unknown field `"
+    if not problem.startswith(marker):
+        return problem
+    word = problem.removeprefix(marker).rstrip("`")
+    known = [name for kind in (*PARTS, *STEPS) for name in kind.__struct_encode_fields__]
+    return f"unknown word {word!r}{_hint(word, known)}"

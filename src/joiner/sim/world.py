@@ -1,0 +1,183 @@
+"""A world: the pretend outside and the real controllers in it, on one virtual clock, all of it decided by one seed."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from random import Random
+from typing import Final
+
+from joiner.assembly import Joiner
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.cloud.provider import CloudProvider, NodeClasses
+from joiner.kube.client import Client, Key
+from joiner.kube.informer import Index, Informers
+from joiner.kube.manager import Manager
+from joiner.kube.tasks import Tasks
+from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.model.cluster import Event, Namespace
+from joiner.model.meta import KubeObject, ObjectMeta
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from joiner.model.typesettings import InstanceTypeSettings
+from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet
+from joiner.options import Options
+from joiner.sim import nodepeople, workloads
+from joiner.sim.apiserver import ApiServer
+from joiner.sim.binder import Binder
+from joiner.sim.client import Meddler
+from joiner.sim.cloud import CloudMeddler, PretendCloud
+from joiner.sim.door import PretendProvider
+from joiner.sim.kubelet import Habits
+from joiner.sim.loop import VirtualClock, VirtualLoop
+from joiner.sim.machines import Pace
+from joiner.sim.trace import Trace
+from joiner.sim.volumes import INDEXES as VOLUME_INDEXES
+from joiner.sim.volumes import controllers as volume_people
+
+JOINER: Final = "joiner"
+KINDS: Final[tuple[type[KubeObject], ...]] = (
+    NodePool, NodeClaim, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass,
+    Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, PodTemplate,
+    Node, CSINode, Namespace, Event,
+    PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment,
+    PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget,
+)  # fmt: skip
+"""What the pretend server knows."""
+
+Failure = Callable[[str, Key, Exception], None]
+
+
+def _indexes(*tables: Mapping[type[KubeObject], Mapping[str, Index]]) -> dict[type[KubeObject], dict[str, Index]]:
+    merged: dict[type[KubeObject], dict[str, Index]] = {}
+    for table in tables:
+        for kind, indexes in table.items():
+            merged.setdefault(kind, {}).update(indexes)
+    return merged
+
+
+class World:
+    """The parts, and who starts and stops them. Make one inside a running virtual loop."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        *,
+        seed: int,
+        options: Options | None = None,
+        trace: Trace | None = None,
+        pace: Pace | None = None,
+        habits: Habits | None = None,
+        meddler: Meddler | None = None,
+        cloud_meddler: CloudMeddler | None = None,
+        history: int = 2_000,
+        failed: Failure = lambda controller, key, error: None,
+    ) -> None:
+        self.seed = seed
+        self.options = options or Options()
+        self.trace = trace if trace is not None else Trace()
+        self.clock = VirtualClock(loop)
+        self.kinds: Mapping[str, type[KubeObject]] = {kind.kind.lower(): kind for kind in KINDS}
+        self.server = ApiServer(self.clock, self.random("server"), self.trace, history=history)
+        self.cloud = PretendCloud(
+            clock=self.clock, random=self.random("cloud"), trace=self.trace, pace=pace, meddler=cloud_meddler
+        )
+        self.user = self.server.client("user")
+        self.restarts = 0
+        self.joiner: Joiner | None = None
+        self._habits, self._meddler, self._failed = habits, meddler, failed
+        self._tasks = Tasks(failed=self._broke)
+        self._outside = self._people()
+        self._running: asyncio.Task[None] | None = None
+        self._broken: BaseException | None = None
+
+    def random(self, name: str) -> Random:
+        """Chance for one user of it: a new draw in one place does not shift all others."""
+        return Random(f"{self.seed}/{name}")
+
+    def _people(self) -> Manager:
+        """Everybody who is neither the server, the cloud nor us."""
+        client = self.server.client("people")
+        informers = Informers(client, _indexes(workloads.INDEXES, nodepeople.INDEXES, VOLUME_INDEXES))
+        return Manager(
+            informers,
+            (
+                *workloads.controllers(client=client, informers=informers, clock=self.clock),
+                Binder(client=client, informers=informers, clock=self.clock),
+                *volume_people(client=client, informers=informers, clock=self.clock),
+                *nodepeople.node_people(
+                    client=client,
+                    informers=informers,
+                    machines=self.cloud.machines,
+                    clock=self.clock,
+                    random=self.random("people"),
+                    tasks=self._tasks,
+                    habits=self._habits,
+                ),
+            ),
+            lambda controller, key, error: None,
+        )
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        self._broken = error
+
+    # -- its life -------------------------------------------------------------------------------------------------
+
+    def load(self, things: Iterable[KubeObject]) -> None:
+        """Objects that are there from the beginning. Namespaces that they need are made."""
+        if self.server.find(Namespace, "default") is None:
+            self.server.load([Namespace(metadata=ObjectMeta(name="default"))])
+        self.server.load(things)
+
+    async def start(self) -> None:
+        """Let everybody begin."""
+        self._tasks.start("people", self._outside.run())
+        self._begin()
+
+    def _begin(self) -> None:
+        client = self.server.client(JOINER, meddler=self._meddler)
+        self.joiner = Joiner(
+            options=self.options,
+            client=client,
+            connect=self._connect,
+            clock=self.clock,
+            random=self.random(f"joiner {self.restarts}"),
+            failed=self._failed,
+        )
+        self._running = asyncio.get_running_loop().create_task(self.joiner.run(), name=f"joiner {self.restarts}")
+
+    def _connect(self, node_classes: NodeClasses, client: Client, tasks: Tasks) -> CloudProvider:
+        return PretendProvider(self.cloud, node_classes=node_classes, clock=self.clock)
+
+    async def restart(self) -> None:
+        """Throw away the controllers at whatever they wait for, with all they remember, and build them anew."""
+        await self._end()
+        self.restarts += 1
+        self._begin()
+
+    async def _end(self) -> None:
+        if self._running is None:
+            return
+        if self._running.done():
+            self._running.result()
+        self._running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._running
+        self._running = None
+
+    async def stop(self) -> None:
+        """End everybody, us first."""
+        await self._end()
+        await self._tasks.close()
+        self.healthy()
+
+    def healthy(self) -> None:
+        """Raise what went wrong behind everybody's back, if anything did."""
+        if self._broken is not None:
+            raise self._broken
+        if self._running is not None and self._running.done():
+            self._running.result()

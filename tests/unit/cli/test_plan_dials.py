@@ -1,0 +1,66 @@
+"""The dials on the command line: on as stated for manifests, off for scenarios."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.unit.cli.test_plan_command import POOL, deployment
+
+from joiner.cli import planoptions
+from joiner.cli.main import cli
+from joiner.cli.scenario import read
+from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
+from joiner.scheduling.problem import Policy
+
+SPOT = POOL.replace("values: [on-demand]", "values: [spot]")
+MANY = deployment(replicas=200, cpu="1")
+
+
+def summary(*arguments: str) -> dict[str, Any]:
+    command = ["plan", "-f", "-", "-o", "json", *arguments]
+    found = json.loads(CliRunner().invoke(cli, command, input="---\n".join((SPOT, MANY))).stdout)
+    return {**found["summary"], "types": min(len(claim["options"]) for claim in found["claims"])}
+
+
+def test_the_dials_stand_where_it_is_stated() -> None:
+    usual = {"node_price": NODE_PRICE, "spot_width": SPOT_WIDTH, "spot_width_cost": SPOT_WIDTH_COST}
+
+    assert planoptions.policy() == Policy(**usual)
+    assert planoptions.policy(0, 0, 0) == Policy()
+
+
+def test_spot_width_takes_claims_apart() -> None:
+    off, on = summary("--node-price", "0", "--spot-width", "0"), summary("--spot-width", "12", "--spot-width-cost", "1")
+
+    assert off["types"] < 12 <= on["types"]
+    assert on["newNodes"] > off["newNodes"]
+
+
+def test_a_high_node_price_leaves_fewer_nodes() -> None:
+    off = summary("--node-price", "0", "--spot-width", "40", "--spot-width-cost", "9")
+    on = summary("--node-price", "5", "--spot-width", "0")
+
+    assert on["newNodes"] < off["newNodes"]
+
+
+def test_scenarios_are_answered_with_both_dials_off() -> None:
+    assert read(b'{"name": "empty"}', Path()).problem.policy == Policy()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("--node-price", "0.1"), ("--spot-width", "3"), ("--spot-width-cost", "0.1"), ("--scheduler-config", "x.yaml")],
+    ids=lambda more: more[0],
+)
+def test_a_scenario_stands_alone(more: tuple[str, str]) -> None:
+    result = CliRunner().invoke(cli, ["plan", "--scenario", "-", *more], input="{}")
+
+    assert result.exit_code == 2
+    assert "--scenario stands alone" in result.output
+
+
+@pytest.mark.parametrize("more", [("--node-price", "-1"), ("--spot-width", "1.5")], ids=lambda more: more[0])
+def test_a_dial_that_cannot_stand_there_is_wrong_usage(more: tuple[str, str]) -> None:
+    assert CliRunner().invoke(cli, ["plan", "-f", "-", *more], input=POOL).exit_code == 2

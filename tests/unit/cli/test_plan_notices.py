@@ -1,0 +1,197 @@
+"""What `joiner plan` says about objects it does not count, counts once, or can make nothing of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.unit.cli.test_plan_command import NODE, POOL, deployment, pod
+
+from joiner.cli.main import cli
+
+
+def run(*documents: str, arguments: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
+    command = ["plan", "-f", "-", "-o", "json", *arguments]
+    result = CliRunner().invoke(cli, command, input="---\n".join((POOL, *documents)))
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout), result.stderr
+
+
+def notes(*documents: str) -> str:
+    return "\n".join(run(*documents)[0]["notes"])
+
+
+# -- whose pods they are -------------------------------------------------------------------------------------------------
+
+
+def living(name: str, replica_set: str, label: str = "web") -> str:
+    return f"""\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  uid: "{name}"
+  labels: {{app: {label}}}
+  ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: {replica_set}, controller: true}}]
+spec: {{nodeName: there, containers: [{{name: c, resources: {{requests: {{cpu: 100m, memory: 1Gi}}}}}}]}}
+"""
+
+
+def selecting(app: str, name: str = "web") -> str:
+    return deployment(name).replace("  template:", f"  selector: {{matchLabels: {{app: {app}}}}}\n  template:")
+
+
+@pytest.mark.parametrize(
+    ("workload", "replica_set", "waiting"),
+    [
+        pytest.param(deployment(), "web-5d8f6c7b9", 2, id="by the name of the ReplicaSet"),
+        pytest.param(selecting("web"), "web-5d8f6c7b9", 2, id="by name and selector"),
+        pytest.param(selecting("web"), "renamed", 2, id="by the selector alone"),
+        pytest.param(selecting("other"), "web-5d8f6c7b9", 3, id="a name alike but another selector"),
+        pytest.param(deployment(), "website-5d8f6c7b9", 3, id="another name"),
+    ],
+)
+def test_running_pods_count_for_their_deployment_without_its_replica_set(
+    workload: str, replica_set: str, waiting: int
+) -> None:
+    assert run(NODE, living("web-a", replica_set), workload)[0]["summary"]["pods"] == waiting
+
+
+# -- what is passed over -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "said"),
+    [
+        pytest.param("CronJob", "batch/v1", "CronJob x is passed over: the Jobs it starts at its hours", id="CronJob"),
+        pytest.param("HorizontalPodAutoscaler", "autoscaling/v2", "the replicas that workloads state", id="HPA"),
+        pytest.param(
+            "Rollout", "argoproj.io/v1alpha1", "know nothing of argoproj.io/v1alpha1 Rollout", id="a stranger"
+        ),
+        pytest.param("Deploymnet", "apps/v1", "did you mean Deployment?", id="a slip"),
+        pytest.param(
+            "Deployment", "extensions/v1beta1", "is extensions/v1beta1; only apps/v1 is read", id="an old one"
+        ),
+    ],
+)
+def test_what_might_have_mattered_is_told(kind: str, version: str, said: str) -> None:
+    assert said in notes(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n")
+
+
+def test_objects_of_one_kind_are_told_in_one_line() -> None:
+    jobs = [f"apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: j{n}}}\n" for n in range(9)]
+
+    assert "CronJob j0, j1, j2 and 6 more are passed over" in notes(*jobs)
+
+
+def test_kinds_that_say_nothing_about_places_are_passed_over_in_silence() -> None:
+    assert notes(*(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))) == ""
+
+
+# -- pods ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_given_twice_counts_once_and_is_told() -> None:
+    found, _ = run(NODE, pod("a", node="there", uid="x"), pod("a"))
+
+    assert found["summary"]["pods"] == 0
+    assert found["notes"] == ["Pod a: given more than once; each counts once"]
+
+
+def test_pods_without_requests_are_told_with_their_number() -> None:
+    bare = deployment("bare", replicas=4).replace("{cpu: '1', memory: 1Gi}", "{}")
+
+    assert "4 of 5 pods request no cpu (Deployment bare): they take none in this plan" in notes(bare, pod("a"))
+    assert "4 of 5 pods request no memory" in notes(bare, pod("a"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param(
+            ", nodeSelecter: {a: b}", ["spec.template.spec.nodeSelecter: Kubernetes", "nodeSelector"], id="pod"
+        ),
+        pytest.param(
+            ", affinity: {nodeAffinity: {required: {}}}",
+            ["affinity.nodeAffinity.required:", "requiredDuringSchedulingIgnoredDuringExecution"],
+            id="affinity",
+        ),
+        pytest.param(", tolerations: [{keyy: a}]", ["spec.tolerations[0].keyy:", "mean: key"], id="in a list"),
+        pytest.param(
+            ", initContainers: [{resources: {requests: {mem: 1Gi}}}]",
+            ["resources.requests.mem: Kubernetes knows no such resource", "mean: memory"],
+            id="a resource",
+        ),
+    ],
+)
+def test_fields_that_kubernetes_does_not_know_are_told_with_the_one_that_was_meant(more: str, said: list[str]) -> None:
+    warned = run(deployment(more=more))[1]
+
+    assert "warning: Deployment/web" in warned
+    assert all(each in warned for each in said)
+
+
+def test_whatever_else_a_pod_may_hold_is_no_problem() -> None:
+    more = ", hostNetwork: true, volumes: [{name: v, emptyDir: {}}], securityContext: {runAsUser: 1}, restartPolicy: Always"
+
+    assert "warning" not in run(deployment(more=more))[1]
+
+
+def test_what_an_api_server_has_stored_is_not_looked_at_again() -> None:
+    stored = pod("a", uid="x").replace("spec: {", "spec: {fromTheFuture: true, ")
+
+    assert "fromTheFuture" not in run(stored)[1]
+
+
+# -- options -------------------------------------------------------------------------------------------------------------
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}}\n"
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "more", "nodes"),
+    [
+        pytest.param(deployment(), [SERVICE], 3, id="a Service"),
+        pytest.param(selecting("web"), [], 3, id="the Deployment's selector"),
+        pytest.param(deployment(), [], 1, id="nobody says who is spread with whom"),
+    ],
+)
+def test_the_schedulers_default_spread_is_planned_for(
+    workload: str, more: list[str], nodes: int, tmp_path: Path
+) -> None:
+    (tmp_path / "scheduler.yaml").write_text(CONFIG)
+    found, _ = run(workload, *more, arguments=("--scheduler-config", str(tmp_path / "scheduler.yaml")))
+
+    assert found["summary"]["newNodes"] == nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(CONFIG.replace("maxSkew: 1", "maxSkew: 0"), "maxSkew: is 0; it must be 1 or more", id="bad value"),
+        pytest.param("kind: Pod\napiVersion: v1\n", "this is Pod of v1, not a KubeSchedulerConfiguration", id="kind"),
+        pytest.param("a: [", "scheduler.yaml:", id="no YAML"),
+        pytest.param("", "holds 0 documents", id="empty"),
+        pytest.param(None, "cannot be read", id="no file"),
+    ],
+)
+def test_a_bad_scheduler_configuration_is_an_error_with_the_field(text: str | None, said: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "scheduler.yaml").write_text(text)
+    command = ["plan", "-f", "-", "--scheduler-config", str(tmp_path / "scheduler.yaml")]
+    result = CliRunner().invoke(cli, command, input=POOL)
+
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "Traceback" not in result.output

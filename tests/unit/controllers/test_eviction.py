@@ -1,0 +1,150 @@
+"""The queue that gets pods to leave."""
+
+import asyncio
+
+from tests.builders import pod
+from tests.unit.controllers.lifeworld import LifeWorld, bound, live, seconds
+
+from joiner.model.codec import decode
+from joiner.model.meta import replace
+from joiner.model.pod import Pod
+from joiner.model.policy import PodDisruptionBudget
+
+MINUTE = 60.0
+BUDGET = decode(
+    {
+        "metadata": {"name": "keep", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    },
+    PodDisruptionBudget,
+)
+
+
+def requests(world: LifeWorld) -> dict[str, float]:
+    """Code to how many evictions were answered with it."""
+    samples = next(iter(world.metrics.pods_eviction_requests_total.collect())).samples
+    return {each.labels["code"]: each.value for each in samples if each.name.endswith("_total")}
+
+
+def going(world: LifeWorld, name: str = "web") -> bool:
+    return world.server.get(Pod, name, "default").metadata.deletion_timestamp is not None
+
+
+async def a_pod(world: LifeWorld, name: str = "web") -> Pod:
+    node = await world.settled()
+    world.put(bound(pod(name, labels={"app": "web"}), node.name, world.clock))
+    await asyncio.sleep(1)
+    return world.server.get(Pod, name, "default")
+
+
+def test_a_pod_that_is_asked_is_evicted_once() -> None:
+    async def story(world: LifeWorld) -> None:
+        web = await a_pod(world)
+        for _ in range(3):
+            world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(0.02)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(MINUTE)
+
+        assert going(world)
+        assert requests(world) == {"200": 1.0}
+        assert world.events("Evicted") == ["Pod default/web"]
+
+    live(story)
+
+
+def test_a_budget_is_asked_again_with_patience() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(BUDGET)
+        web = await a_pod(world)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(MINUTE)
+        refused = requests(world)["429"]
+        assert not going(world)
+        assert 8 <= refused <= 13
+        assert world.events("FailedDraining") == ["Node node-c"]
+
+        world.delete(world.server.get(PodDisruptionBudget, "keep", "default"))
+        await asyncio.sleep(11)
+        assert going(world)
+
+    live(story)
+
+
+def test_asking_again_does_not_hurry_a_budget() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(BUDGET)
+        web = await a_pod(world)
+        for _ in range(600):
+            world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+            await asyncio.sleep(0.1)
+
+        assert requests(world)["429"] <= 13
+
+    live(story)
+
+
+def test_a_pod_whose_time_is_over_is_deleted_whatever_the_budget_says() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(BUDGET)
+        web = await a_pod(world)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=world.now() + seconds(20))
+        await asyncio.sleep(1)
+
+        assert world.server.get(Pod, "web", "default").metadata.deletion_grace_period_seconds in (19, 20)
+        assert world.events("Disrupted") == ["Pod default/web"]
+        assert requests(world) == {}
+
+    live(story)
+
+
+def test_the_earliest_deadline_holds() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(BUDGET)
+        web = await a_pod(world)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=world.now() + seconds(40))
+        await asyncio.sleep(1)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(20)
+
+        assert going(world)
+
+    live(story)
+
+
+def test_a_pod_of_the_same_name_that_came_later_is_not_meant() -> None:
+    async def story(world: LifeWorld) -> None:
+        web = await a_pod(world)
+        earlier = replace(web, metadata=replace(web.metadata, uid="another"))
+        world.evictions.ask(earlier, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(MINUTE)
+
+        assert not going(world)
+
+    live(story)
+
+
+def test_a_pod_whose_node_is_gone_is_dropped() -> None:
+    async def story(world: LifeWorld) -> None:
+        web = await a_pod(world)
+        world.evictions.ask(web, node="gone", reason="Empty", deadline=None)
+        await asyncio.sleep(MINUTE)
+
+        assert not going(world)
+
+    live(story)
+
+
+def test_pods_of_a_node_that_stays_are_asked_no_longer() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(BUDGET)
+        web = await a_pod(world)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(5)
+        world.evictions.drop("node-c")
+        world.delete(world.server.get(PodDisruptionBudget, "keep", "default"))
+        await asyncio.sleep(MINUTE)
+
+        assert not going(world)
+
+    live(story)

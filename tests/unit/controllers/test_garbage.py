@@ -1,0 +1,85 @@
+"""Garbage, both ways."""
+
+import asyncio
+
+import pytest
+from tests.unit.controllers.lifeworld import LifeWorld, live
+
+from joiner.model.meta import replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+
+MINUTE = 60.0
+
+
+@pytest.mark.parametrize(
+    ("gone", "ready", "goes"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+    ids=["machine gone, node silent", "machine gone, node still well", "machine there, node silent"],
+)
+def test_a_claim_whose_machine_is_gone_goes(gone: bool, ready: bool, goes: bool) -> None:
+    async def story(world: LifeWorld) -> None:
+        node = await world.settled()
+        if gone:
+            world.cloud.machines.vanish(world.claim().status.provider_id)
+        world.set_ready(node.name, ready)
+        await asyncio.sleep(3 * MINUTE)
+
+        assert world.there(NodeClaim, "c") is not goes
+        assert world.there(Node, node.name) is not goes
+        assert world.disrupted() == ({"garbage_collected": 1.0} if goes else {})
+
+    live(story)
+
+
+def test_a_claim_whose_node_and_machine_are_gone_goes() -> None:
+    async def story(world: LifeWorld) -> None:
+        node = await world.settled()
+        world.cloud.machines.vanish(world.claim().status.provider_id)
+        world.server.patch("test", node, replace(node, metadata=replace(node.metadata, finalizers=())))
+        world.delete(world.node(node.name))
+        await asyncio.sleep(3 * MINUTE)
+
+        assert not world.there(NodeClaim, "c")
+
+    live(story)
+
+
+def test_a_claim_that_waits_for_its_node_is_left_to_its_own_limit() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.cloud.machines.vanish(world.claim().status.provider_id)
+        await asyncio.sleep(5 * MINUTE)
+
+        assert world.claim().metadata.deletion_timestamp is None
+
+    live(story)
+
+
+def test_a_machine_whose_claim_is_gone_goes() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(0.2)
+        await world.stop()
+        found = world.claim()
+        world.server.patch("test", found, replace(found, metadata=replace(found.metadata, finalizers=())))
+        world.delete(world.claim())
+        await asyncio.sleep(1)
+        assert not world.there(NodeClaim, "c")
+
+        world.start()
+        await asyncio.sleep(30)
+        assert [machine.state for machine in world.cloud.machines.alive()] == ["running"]
+        await asyncio.sleep(2 * MINUTE)
+        assert not world.cloud.machines.alive()
+
+    live(story)
+
+
+def test_a_machine_whose_claim_is_there_stays() -> None:
+    async def story(world: LifeWorld) -> None:
+        await world.settled()
+        await asyncio.sleep(60 * MINUTE)
+
+        assert [machine.state for machine in world.cloud.machines.alive()] == ["running"]
+
+    live(story)

@@ -1,0 +1,116 @@
+"""Pools that keep a number of nodes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.builders import pod
+from tests.unit.controllers.workshop import Workshop, at_work, ready_pool, seconds, waiting_pod
+
+from joiner.controllers.static import StaticDeprovisioning, StaticProvisioning
+from joiner.kube.controller import Controller
+from joiner.model.labels import DO_NOT_DISRUPT, NODEPOOL
+from joiner.model.meta import replace
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import PodStatus
+
+
+def both(shop: Workshop) -> Iterable[Controller]:
+    seen: dict[str, Any] = {"informers": shop.informers, "cluster": shop.cluster, "managed": shop.managed}
+    yield StaticProvisioning(**seen, claims=shop.claims_writer)
+    yield StaticDeprovisioning(**seen, client=shop.client, clock=shop.clock, options=shop.options)
+
+
+def scale(shop: Workshop, replicas: int) -> None:
+    pool = shop.server.get(NodePool, "default")
+    shop.server.patch("test", pool, replace(pool, spec=replace(pool.spec, replicas=replicas)))
+
+
+def test_a_pool_gets_as_many_claims_as_it_should_have_and_no_pod_is_asked() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=3), waiting_pod())
+        await seconds(60)
+
+        assert [claim.metadata.labels[NODEPOOL] for claim in shop.claims()] == ["default"] * 3
+        assert shop.told("Nominated") == []
+
+    at_work(test, more=both)
+
+
+def test_a_claim_that_is_lost_is_replaced_once_it_goes() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=2))
+        await seconds(5)
+        lost, kept = shop.claims()
+        shop.remove(lost)
+        await seconds(5)
+
+        names = [claim.name for claim in shop.claims()]
+        assert (len(names), kept.name in names, lost.name in names) == (2, True, False)
+
+    at_work(test, more=both)
+
+
+def test_a_limit_on_nodes_is_never_passed_and_a_claim_that_goes_still_counts() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=3, limits={"nodes": "2"}))
+        await seconds(5)
+        first, _ = shop.claims()
+        kept = shop.server.patch("test", first, replace(first, metadata=replace(first.metadata, finalizers=("x/y",))))
+        shop.server.delete("test", NodeClaim, first.name)
+        await seconds(60)
+        assert len(shop.claims()) == 2
+
+        shop.remove(kept)
+        await seconds(60)
+        assert len(shop.claims()) == 2
+        assert first.name not in [claim.name for claim in shop.claims()]
+
+    at_work(test, more=both)
+
+
+def test_what_is_too_much_goes_the_least_missed_first() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=4))
+        await seconds(5)
+        unlaunched, empty, shielded, busy = shop.claims()
+        for claim in (empty, shielded, busy):
+            shop.join(claim)
+        guarded = pod("b", nodeName=f"node-{shielded.name}", cpu="100m")
+        annotated = replace(guarded.metadata, annotations={DO_NOT_DISRUPT: "true"})
+        for each in (replace(guarded, metadata=annotated), pod("a", nodeName=f"node-{busy.name}")):
+            shop.load(replace(each, status=PodStatus(phase="Running")))
+        await seconds(5)
+
+        order = []
+        for replicas in (3, 2, 1):
+            before = {claim.name for claim in shop.claims()}
+            scale(shop, replicas)
+            await seconds(5)
+            order += sorted(before - {claim.name for claim in shop.claims()})
+        assert order == [unlaunched.name, empty.name, busy.name]
+
+    at_work(test, more=both)
+
+
+def test_a_pool_that_is_not_ready_gets_nothing() -> None:
+    async def test(shop: Workshop) -> None:
+        pool = ready_pool(replicas=3)
+        shop.load(replace(pool, status=replace(pool.status, conditions=())))
+        await seconds(60)
+
+        assert shop.claims() == []
+
+    at_work(test, more=both)
+
+
+def test_scaling_to_nothing_removes_every_claim_once() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=2))
+        await seconds(5)
+        scale(shop, 0)
+        await seconds(30)
+
+        assert shop.claims() == []
+
+    at_work(test, more=both)

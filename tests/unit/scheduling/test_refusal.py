@@ -1,0 +1,213 @@
+"""What a refusal says: the rule, what was wanted and what there was, and how many types each rule left."""
+
+from typing import Any
+
+import pytest
+from tests.builders import (
+    SHELF,
+    away_from,
+    existing_node,
+    instance_type,
+    near_to,
+    node_pool,
+    offering,
+    pod,
+    pods,
+    problem,
+    requirement,
+    spread_over,
+)
+
+from joiner.model.codec import decode
+from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
+from joiner.model.nodepool import NodePool
+from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.scheduling.plan import Reason, Refusal
+from joiner.scheduling.problem import Problem, Storage
+from joiner.scheduling.schedule import schedule
+
+TAINTS = [{"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]
+TAINTED = decode({"metadata": {"name": "default"}, "spec": {"template": {"spec": {"taints": TAINTS}}}}, NodePool)
+FULL = existing_node(allocatable={})
+OLD = pod("old", labels={"app": "old"}, nodeName="node-a")
+ONLY_A = node_pool("default", [requirement(ZONE, "In", "a")])
+
+
+def reason(question: Problem) -> Reason:
+    (found,) = schedule(question).refusals[0].reasons
+    return found
+
+
+CASES: dict[str, tuple[Problem, str, str, str]] = {
+    "taints": (
+        problem([pod()], TAINTED),
+        "taints", "no taint that it does not tolerate", "a=x:NoSchedule, b:NoExecute",
+    ),
+    "a contradiction": (
+        problem([pod(nodeSelector={ZONE: "b"})], ONLY_A), "requirements", f"{ZONE} In [b]", f"{ZONE} In [a]"
+    ),
+    "a label that the pool lacks": (problem([pod(nodeSelector={"team": "x"})]), "requirements", "team In [x]", ""),
+    "a value that no type has": (problem([pod(nodeSelector={ZONE: "x"})]), "requirements", f"{ZONE} In [x]", ""),
+    "size": (problem([pod(cpu="100", memory="8Gi")]), "resources", "cpu 100", "cpu 16"),
+    "size with daemons": (
+        problem([pod(cpu="15500m")], daemons=(pod("agent", "1", "1Gi"),)), "resources", "cpu 16.5", "cpu 16"
+    ),
+    "limits": (problem([pod(cpu="3")], node_pool(limits={"cpu": "2"})), "limits", "cpu 4", "cpu 2"),
+    "the limit that binds": (
+        problem([pod(cpu="3")], node_pool(limits={"cpu": "2", "memory": "64Gi"})), "limits", "cpu 4", "cpu 2"
+    ),
+    "host ports": (
+        problem([pod(ports=[80])], daemons=(pod("agent", ports=[80]),)), "ports", "", "",
+    ),
+    "limits of nodes": (problem([pod()], node_pool(limits={"nodes": "0"})), "limits", "nodes 1", "nodes 0"),
+    "minValues": (
+        problem([pod(cpu="5")], node_pool("default", [requirement(INSTANCE_TYPE, "Exists", minValues=3)])),
+        "min-values", f"{INSTANCE_TYPE} 3", f"{INSTANCE_TYPE} 2",
+    ),
+    "affinity": (
+        problem([pod(affinity=near_to("db"))]), "topology", "a domain with one of them", "a 0, b 0, c 0"
+    ),
+    "anti-affinity": (
+        problem([pod(affinity=away_from("old", ZONE))], ONLY_A, nodes=(FULL,), bound=(OLD,)),
+        "topology", "a domain with none of them", "a 1",
+    ),
+    "anti-affinity of others": (
+        problem(
+            [pod(labels={"app": "web"})], ONLY_A, nodes=(FULL,),
+            bound=(pod("old", affinity=away_from("web", ZONE), nodeName="node-a"),),
+        ),
+        "topology", "a domain without a pod that keeps it away", "a 1",
+    ),
+    "spread": (
+        problem(
+            [pod(topologySpreadConstraints=[spread_over("old")], labels={"app": "old"})],
+            ONLY_A, types=SHELF, nodes=(FULL, existing_node("node-b", "b", allocatable={})), bound=(OLD,),
+        ),
+        "topology", "a domain with at most 0 of them", "a 1 (not for it: b 0)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "rule", "wanted", "had"), CASES.values(), ids=CASES)
+def test_a_reason_names_the_rule_what_was_wanted_and_what_there_was(
+    question: Problem, rule: str, wanted: str, had: str
+) -> None:
+    found = reason(question)
+
+    assert (found.rule, found.wanted, found.had) == (rule, wanted, had)
+    assert found.object == "NodePool default"
+    assert found.message
+
+
+FUNNELS: dict[str, tuple[Problem, list[tuple[str, int]]]] = {
+    "labels one by one, then size": (
+        problem([pod(cpu="100", nodeSelector={ZONE: "a", CAPACITY_TYPE: "spot"})]),
+        [("what the pool can buy", 5), (f"{CAPACITY_TYPE} In [spot]", 5), (f"{ZONE} In [a]", 5), ("cpu 100", 0)],
+    ),
+    "each resource": (
+        problem([pod(cpu="4", memory="100Gi")]),
+        [("what the pool can buy", 5), ("cpu 4", 3), ("memory 100Gi", 0)],
+    ),
+    "no two resources on one type": (
+        problem(
+            [pod(cpu="4", extra={"x.com/gpu": "1"})],
+            types=(SHELF[2], instance_type("gpu", capacity={"cpu": 1000, "memory": 1 << 50, "pods": 9000, "x.com/gpu": 1000})),
+        ),
+        [("what the pool can buy", 2), ("cpu 4", 1), ("x.com/gpu 1", 0)],
+    ),
+    "limits last": (
+        problem([pod(cpu="3")], node_pool(limits={"cpu": "2"})),
+        [("what the pool can buy", 5), ("cpu 3", 3), ("what the limits of the pool leave", 0)],
+    ),
+    "a taint keeps all of them": (
+        problem([pod()], TAINTED), [("what the pool can buy", 5), ("taint a=x:NoSchedule, b:NoExecute", 0)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "stages"), FUNNELS.values(), ids=FUNNELS)
+def test_the_funnel_tells_how_many_types_each_rule_leaves(question: Problem, stages: list[tuple[str, int]]) -> None:
+    assert [(stage.after, stage.left) for stage in reason(question).funnel] == stages
+
+
+HINTS: dict[str, tuple[dict[str, Any], str]] = {
+    "a mistyped label": (
+        {"topology.kubernetes.io/zon": "a"},
+        f"no node has a label topology.kubernetes.io/zon; did you mean {ZONE}?",
+    ),
+    "a mistyped value": (
+        {CAPACITY_TYPE: "spott"}, f"{CAPACITY_TYPE} is nowhere spott; did you mean spot?",
+    ),
+    "a value like no other": ({ZONE: "x"}, f"{ZONE} is nowhere x; there is a, b, c"),
+    "a label like no other": ({"colour": "red"}, "no node has a label colour"),
+    "a pool that is not there": ({NODEPOOL: "defautl"}, f"{NODEPOOL} is nowhere defautl; did you mean default?"),
+    "an old name of a label": ({"failure-domain.beta.kubernetes.io/zone": "x"}, f"{ZONE} is nowhere x; there is a, b, c"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("selector", "hint"), HINTS.values(), ids=HINTS)
+def test_what_looks_mistyped_is_answered_with_what_was_probably_meant(selector: dict[str, str], hint: str) -> None:
+    assert reason(problem([pod(nodeSelector=selector)])).hint == hint
+
+
+def test_what_took_the_values_away_that_min_values_needs_is_said() -> None:
+    rare = node_pool("default", [requirement(ZONE, "Exists", minValues=2)])
+
+    assert reason(problem([pod(nodeSelector={ZONE: "a"})], rare)).hint == f"1 of {ZONE} are left after {ZONE} In [a]"
+
+
+def test_a_new_node_that_may_be_in_several_zones_is_said_to_count_in_each() -> None:
+    found = reason(problem(pods(2, affinity=away_from("web", ZONE))))
+
+    assert found.had == "a 1, b 1, c 1"
+    assert found.hint == f"a new node that may still be launched in several of them counts in each ({ZONE})"
+
+
+def test_many_hosts_are_counted_and_not_listed() -> None:
+    nodes = [existing_node(f"node-{n}", allocatable={}) for n in range(12)]
+    old = [pod(f"old-{n}", labels={"app": "old"}, nodeName=f"node-{n}") for n in range(3)]
+    near = pod(affinity=near_to("old", HOSTNAME))
+
+    assert reason(problem([near], nodes=tuple(nodes), bound=tuple(old))).had == "9 nodes with 0, 3 nodes with 1"
+
+
+def test_of_several_alternatives_the_last_is_told_of() -> None:
+    terms = [{"matchExpressions": [requirement(ZONE, "In", zone)]} for zone in "xyz"]
+    asked = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+    assert reason(problem([pod(affinity=asked)])).message.startswith("by the last of its 3 node-affinity terms: ")
+
+
+def test_those_who_give_the_same_reason_are_named_together() -> None:
+    same = [Reason(rule="taints", object=f"NodePool p{n}", message="no") for n in range(7)]
+    other = Reason(rule="limits", object="NodePool q", message="full", hint="raise it")
+
+    assert str(Refusal(pod="a/b", reasons=(*same, other))) == (
+        "NodePools p0, p1, p2, p3, p4 and 2 more: no; NodePool q: full; raise it"
+    )
+
+
+def test_a_type_that_is_several_kinds_of_node_counts_once() -> None:
+    ways = [offering(zone="a"), offering(zone="b", capacity={"x.com/fuse": 1000})]
+
+    assert reason(problem([pod(cpu="100")], types=(instance_type("two", ways),))).funnel[0].left == 1
+
+
+def test_an_affinity_to_pods_that_nobody_has_is_answered_with_those_that_look_alike() -> None:
+    found = reason(problem([pod(affinity=near_to("databse")), *pods(2, "database")]))
+
+    assert found.hint == "no pod has the label app=databse; did you mean app=database?"
+
+
+def test_a_volume_that_is_out_of_reach_is_told_with_its_place() -> None:
+    zones = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement(ZONE, "In", "x")]}]}}
+    volume = decode({"metadata": {"name": "v"}, "spec": {"nodeAffinity": zones}}, PersistentVolume)
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim = decode(
+        {"metadata": {"name": "data", "namespace": "default", "annotations": bound}, "spec": {"volumeName": "v"}},
+        PersistentVolumeClaim,
+    )
+    found = reason(problem([pod(claims=["data"])], storage=Storage(claims=(claim,), volumes=(volume,))))
+
+    assert found.funnel[-1].after == f"its volumes, which can be reached with {ZONE} In [x]"
+    assert found.rule == "volumes"
