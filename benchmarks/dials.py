@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from typing import Any
 
@@ -66,4 +67,4 @@ def lines(kept: dict[str, Any]) -> list[str]:
         for name, row in by_setting.items():
             cells = (question, name, row["price"], row["nodes"], row["narrow spot nodes"], row["seconds"])
             table.append("| " + " | ".join(map(str, cells)) + " |")
-    return [intro, "", *table]
+    return [fill(intro, 128), "", *table]

@@ -101,6 +101,7 @@ def in_town(
     *,
     binder: Meddler | None = None,
     workloads: Meddler | None = None,
+    absent: tuple[str, ...] = (),
     **options: Any,
 ) -> None:
     """Run a test with everybody at work; somebody may meddle with some of their calls. What controllers fail with is kept."""
@@ -120,6 +121,8 @@ def in_town(
             ("workloads", makers.controllers, makers.INDEXES, workloads),
             ("volumes", volumes.controllers, volumes.INDEXES, None),
         ):
+            if name in absent:
+                continue
             own = informers(world.server.client(name, meddler=meddler), indexes)
             start(name, *people(**own, clock=world.clock), among=own)
         own = informers(world.server.client("binder", meddler=binder))

@@ -10,15 +10,19 @@ from typing import Any, TypeVar
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.provider import CloudProvider, NodeClasses
+from joiner.cloud.repair import policy_problems
 from joiner.controllers import mirror
 from joiner.controllers.adjustments import LiveAdjustments
 from joiner.controllers.batcher import Batcher
+from joiner.controllers.buffers import CapacityBuffers, Room
 from joiner.controllers.claims import Claims, Unseen
+from joiner.controllers.commands import Commands
 from joiner.controllers.consistency import Consistency
 from joiner.controllers.counter import Counter
 from joiner.controllers.eviction import EvictionQueue
 from joiner.controllers.expiration import Expiration
 from joiner.controllers.garbage import Garbage
+from joiner.controllers.health import Health
 from joiner.controllers.hydration import ClaimHydration, NodeHydration
 from joiner.controllers.indexes import INDEXES
 from joiner.controllers.lifecycle import Lifecycle
@@ -29,7 +33,10 @@ from joiner.controllers.overlay import OverlayStatus, SettingsStatus
 from joiner.controllers.podevents import PodEvents
 from joiner.controllers.poolhealth import RegistrationHealth
 from joiner.controllers.provisioning import NodeTrigger, PodTrigger, Provisioner
+from joiner.controllers.reboot import Reboot
+from joiner.controllers.repair import Repair
 from joiner.controllers.reservations import ReservationEnds
+from joiner.controllers.static import StaticDeprovisioning, StaticProvisioning
 from joiner.controllers.termination import Termination
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import Controller
@@ -45,7 +52,7 @@ from joiner.observe.conditions import Transitions
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.observe.provider import Metered
-from joiner.options import Options
+from joiner.options import Options, OptionsError
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 
@@ -96,7 +103,7 @@ class Joiner:
             self.informers.of(kind)
         self.metrics.registry.register(CatalogCollector(self.catalogs.stats))
         self._observe()
-        self.controllers = (*self._provisioning(), *self._lives(), *self._pools())
+        self.controllers = (*self._provisioning(), *self._lives(), *self._disruption(), *self._pools())
         self._told = failed
         self.manager = Manager(self.informers, self.controllers, self._failed)
 
@@ -133,6 +140,9 @@ class Joiner:
             vocabulary=self.vocabulary,
             random=self._random("names of claims"),
         )
+        seen: dict[str, Any] = {"client": self.client, "informers": self.informers, "clock": self.clock}
+        room = Room(**seen, cluster=self.cluster) if options.gates.capacity_buffer else None
+        buffers = (CapacityBuffers(**seen, batcher=batcher, room=room),) if room is not None else ()
         return (
             PodTrigger(informers=self.informers, cluster=self.cluster, batcher=batcher, clock=self.clock),
             NodeTrigger(batcher=batcher),
@@ -148,8 +158,19 @@ class Joiner:
                 metrics=self.metrics,
                 options=options,
                 vocabulary=self.vocabulary,
+                room=room,
             ),
             Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims),
+            *buffers,
+            *(self._static() if options.gates.static_capacity else ()),
+        )
+
+    def _static(self) -> tuple[Controller, ...]:
+        """Pools that keep a number of nodes."""
+        seen: dict[str, Any] = {"informers": self.informers, "cluster": self.cluster, "managed": self.managed}
+        return (
+            StaticProvisioning(**seen, catalogs=self.catalogs, claims=self.claims),
+            StaticDeprovisioning(**seen, client=self.client, clock=self.clock, options=self.options),
         )
 
     def _random(self, name: str) -> Random:
@@ -191,6 +212,28 @@ class Joiner:
             PodEvents(**doors, clock=self.clock),
             ReservationEnds(**doors, catalogs=self.catalogs, vocabulary=self.vocabulary),
             Marks(**doors, catalogs=self.catalogs, clock=self.clock, vocabulary=self.vocabulary),
+            Reboot(**doors, **told, metrics=self.metrics, evictions=evictions),
+        )
+
+    def _disruption(self) -> tuple[Controller, ...]:
+        """Nodes that have to go: what carries that out, and who decides it."""
+        told: dict[str, Any] = {"clock": self.clock, "recorder": self.recorder, "metrics": self.metrics}
+        common: dict[str, Any] = {**told, "client": self.client, "informers": self.informers}
+        mirrored: dict[str, Any] = {**common, "cluster": self.cluster, "managed": self.managed, "options": self.options}
+        commands = Commands(**mirrored, claims=self.claims)
+        if not self.options.gates.node_repair:
+            return (commands,)
+        policies = self.provider.repair_policies()
+        problems = policy_problems(policies) if policies else ("it has no repair policies",)
+        if problems:
+            raise OptionsError(
+                f"feature gate NodeRepair cannot be on with the provider {self.provider.name}: {problem}"
+                for problem in problems
+            )
+        if self.options.legacy_node_repair:
+            return commands, Health(**common, provider=self.provider, policies=policies)
+        return commands, Repair(
+            **mirrored, catalogs=self.catalogs, commands=commands, vocabulary=self.vocabulary, policies=policies
         )
 
     def _pools(self) -> tuple[Controller, ...]:

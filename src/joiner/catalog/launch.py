@@ -61,6 +61,21 @@ def options(catalog: Catalog, requirements: Requirements, requests: Resources) -
     return tuple(sorted(found, key=lambda option: (option.offering.order, option.name)))
 
 
+def promised(catalog: Catalog, own: Mapping[str, str]) -> tuple[Resources, Resources] | None:
+    """What the machine with these labels has, and what pods can use of it, by everything that people say about its type.
+
+    The provider knows nothing of settings and overlays. Pods that were planned with them wait for what was promised, and nobody
+    buys a second machine for them because the first one seems to lack it. Nothing, if the catalogue no longer has the offering.
+    """
+    for each in catalog.types:
+        if each.name != own.get(labels.INSTANCE_TYPE):
+            continue
+        for offering in each.offerings:
+            if all(own.get(key) == value for key, value in offering.requirements.labels().items()):
+                return {**each.capacity, **offering.capacity}, each.allocatable(offering)
+    return None
+
+
 def shortfall(catalog: Catalog, requirements: Requirements, chosen: Sequence[Option]) -> Mapping[str, int]:
     """The labels of which the options leave fewer values than minValues asks for, with the number they leave.
 

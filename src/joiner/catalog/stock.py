@@ -107,6 +107,11 @@ class Stock:
             self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
 
     @property
+    def has_reservations(self) -> bool:
+        """Whether anything can be had out of a reservation."""
+        return bool(self._reserved)
+
+    @property
     def has_twins(self) -> bool:
         """Whether some type is several kinds of node."""
         return bool(self._twins)
@@ -246,28 +251,30 @@ class Ladder:
         by_amount: dict[int, int] = {}
         for number, amount in enumerate(amounts):
             by_amount[amount] = by_amount.get(amount, 0) | 1 << number
-        self._steps = sorted(by_amount)
-        self._units = [0] * (len(self._steps) + 1)
-        for position in range(len(self._steps) - 1, -1, -1):
-            self._units[position] = self._units[position + 1] | by_amount[self._steps[position]]
+        self.steps = sorted(by_amount)
+        """The different amounts, the smallest first."""
+        self.units = [0] * (len(self.steps) + 1)
+        """For each of them the units that have as much or more; at last nobody."""
+        for position in range(len(self.steps) - 1, -1, -1):
+            self.units[position] = self.units[position + 1] | by_amount[self.steps[position]]
 
     def at_least(self, amount: int) -> int:
         """Units with this much or more."""
-        return self._units[bisect_left(self._steps, amount)]
+        return self.units[bisect_left(self.steps, amount)]
 
     def more_than(self, amount: int) -> int:
         """Units with more than this."""
-        return self._units[bisect_right(self._steps, amount)]
+        return self.units[bisect_right(self.steps, amount)]
 
     def smallest(self, units: int) -> int:
         """The least that any of the units has."""
-        for position, step in enumerate(self._steps):
-            if self._units[position] & ~self._units[position + 1] & units:
+        for position, step in enumerate(self.steps):
+            if self.units[position] & ~self.units[position + 1] & units:
                 return step
         return 0
 
     def largest(self, units: int) -> int:
         """The most that any of the units has."""
-        if not units & self._units[0]:
+        if not units & self.units[0]:
             return 0
-        return self._steps[bisect_left(self._units, True, key=lambda having: not having & units) - 1]
+        return self.steps[bisect_left(self.units, True, key=lambda having: not having & units) - 1]

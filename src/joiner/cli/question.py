@@ -7,12 +7,11 @@ from functools import reduce
 from typing import Any, Final, TypeVar
 
 from joiner.cli import passedover
-from joiner.cli.buffers import Sources, virtual_pods
+from joiner.cli.buffers import Sources
 from joiner.cli.cluster import Holdings, picture
 from joiner.cli.storage import completed
 from joiner.cli.storefront import View
 from joiner.cli.workloads import (
-    WAITING,
     WORKLOADS,
     Families,
     Rules,
@@ -39,6 +38,7 @@ from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
 from joiner.scheduling.spreaddefaults import Controller, Defaults, Selectors, with_defaults
+from joiner.state.buffers import WAITING, virtual_pods
 
 METADATA_NAME = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
@@ -227,14 +227,19 @@ def _doubled(world: World) -> Iterator[str]:
 
 def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:
     """Pods that ask for nothing take no room in a plan, whatever they will use."""
-    for name in (CPU, MEMORY):
-        asked = {id(pod.spec): of_spec(pod.spec).get(name, 0) for pod in pods}
-        modest = [pod for pod in pods if not asked[id(pod.spec)]]
-        if modest:
+    missing: dict[int, tuple[str, ...]] = {}
+    found: dict[tuple[str, ...], list[Pod]] = {}
+    for pod in pods:
+        if id(pod.spec) not in missing:
+            asked = of_spec(pod.spec)
+            missing[id(pod.spec)] = tuple(name for name in (CPU, MEMORY) if not asked.get(name))
+        found.setdefault(missing[id(pod.spec)], []).append(pod)
+    for names, modest in sorted(found.items()):
+        if names:
             workloads = {"{} {}".format(*_short(heads[identity(pod)])) for pod in modest}
             yield (
-                f"{len(modest)} of {len(pods)} pods request no {name} ({passedover.listed(workloads)}): they take none in this"
-                " plan, so it may look cheaper than it will be; give them resources.requests"
+                f"{len(modest)} of {len(pods)} pods request no {' and no '.join(names)} ({passedover.listed(workloads)}): they take"
+                " none in this plan, so it may look cheaper than it will be; give them resources.requests"
             )
 
 

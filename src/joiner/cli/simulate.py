@@ -35,8 +35,14 @@ class _Span(click.ParamType[Duration]):
 
 
 @click.command("simulate")
-@click.argument("story", type=click.Path(exists=True, path_type=Path))
+@click.argument("story", type=click.Path(exists=True, path_type=Path), required=False)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="What chance decides.")
+@click.option(
+    "--hunt", "hunted", type=click.IntRange(min=1), metavar="N", help="Play N made-up worlds full of faults instead."
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="How many worlds to play at once when hunting; one per core by default."
+)
 @click.option("--for", "length", type=_Span(), help="Play for this long instead of as long as the story says.")
 @click.option("--tell/--no-tell", default=None, help="Tell what happens as it happens. On by default for tables.")
 @click.option(
@@ -44,15 +50,33 @@ class _Span(click.ParamType[Duration]):
 )
 @output.option(TABLE, JSON)
 def command(
-    story: Path, seed: int, length: Duration | None, tell: bool | None, trace_path: Path | None, form: str
+    story: Path | None,
+    seed: int,
+    hunted: int | None,
+    jobs: int | None,
+    length: Duration | None,
+    tell: bool | None,
+    trace_path: Path | None,
+    form: str,
 ) -> None:
     """Play a story in the embedded cluster: pods, nodes, a cloud and the real controllers, in virtual time.
 
     STORY is a YAML file, or a folder with a story.yaml, that says what is given, what happens when, and what must be true
     then. Nothing outside is touched; hours pass in seconds. The same seed tells the same story, step by step.
 
-    The exit code is 1 when something did not come as the story says.
+    With --hunt no story is needed: from SEED on, N worlds are made up, with faults of every kind in them and checkers that
+    watch, two hours each. A seed that breaks a rule prints the last steps before, and how to play it again.
+
+    The exit code is 1 when something did not come as the story says, or a hunt found something.
     """
+    if (story is None) == (hunted is None):
+        raise click.UsageError("name a STORY, or say --hunt N to play made-up worlds")
+    if hunted is not None:
+        from joiner.cli import hunting
+
+        hunting.run(seed, hunted, jobs, trace_path, form)
+        return
+    assert story is not None
     told = _read(story)
     if length is not None:
         told = replace(told, ends=length)

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from joiner.cli.cluster import limits_as_requests
 from joiner.model.meta import KubeObject, ObjectMeta, OwnerReference, Value, replace
-from joiner.model.pod import ClaimVolumeSource, Container, Pod, PodCondition, PodSpec, PodStatus, Volume
+from joiner.model.pod import ClaimVolumeSource, Container, Pod, PodSpec, Volume
 from joiner.model.policy import LimitRange, LimitRangeItem, PriorityClass, RuntimeClass
 from joiner.model.resources import Resources
 from joiner.model.selector import chooses
 from joiner.model.storage import PersistentVolumeClaim
 from joiner.model.workload import Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
+from joiner.state.buffers import WAITING
+from joiner.state.pods import limits_as_requests
 
 Workload = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job
 WORKLOADS: Final[tuple[type[Workload], ...]] = (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job)
@@ -20,10 +21,6 @@ SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
     "system-node-critical": 2_000_001_000,
 }
 """Priority classes that every cluster has."""
-
-_UNSCHEDULABLE: Final = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
-WAITING: Final = PodStatus(phase="Pending", conditions=(_UNSCHEDULABLE,))
-"""The status of a pod that the scheduler has found no node for."""
 
 
 class Rules(Value):

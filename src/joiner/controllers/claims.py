@@ -106,13 +106,14 @@ class Claims:
                     raise each.error
         return tuple(outcomes)
 
-    async def replicate(self, pool: NodePool, count: int) -> None:
-        """Write so many claims of a pool that keeps a number of nodes."""
+    async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
+        """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
         writing = [_Writing(static_claim(pool, self._vocabulary), (), "") for _ in range(count)]
-        await asyncio.gather(*(self._write(each, PROVISIONED) for each in writing))
+        await asyncio.gather(*(self._write(each, reason) for each in writing))
         for each in writing:
             if each.error is not None:
                 raise each.error
+        return tuple(each.stored for each in writing if each.stored is not None)
 
     async def _live(self, name: str) -> NodePool | None:
         try:

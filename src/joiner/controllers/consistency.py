@@ -30,7 +30,13 @@ class Consistency(Reconciler):
     ) -> None:
         self._client, self._informers, self._clock, self._recorder = client, informers, clock, recorder
         self._managed = Managed(provider.node_classes())
-        self.watches = (Watch(NodeClaim), Watch(Node, self._claims_of))
+        self.watches = (Watch(NodeClaim, self._initialised), Watch(Node, self._claims_of))
+
+    def _initialised(self, change: Change) -> Iterable[Key]:
+        before, after = change.before, change.after
+        if after is None or not claimconditions.holds(after, INITIALIZED):
+            return ()
+        return () if before is not None and claimconditions.holds(before, INITIALIZED) else (Key("", after.name),)
 
     def _claims_of(self, change: Change) -> Iterable[Key]:
         before, after = change.before, change.after

@@ -31,7 +31,7 @@ class Order(Value):
     reason: str
     deadline: datetime | None
     refused: int = 0
-    """How often a disruption budget has said no."""
+    """How often it was asked in vain."""
 
 
 class EvictionQueue(Reconciler):
@@ -72,7 +72,7 @@ class EvictionQueue(Reconciler):
         self._orders = {key: order for key, order in self._orders.items() if order.node != node}
 
     async def reconcile(self, key: Key) -> Result:
-        """Do what can be done about the pod now; come back only if a budget said no."""
+        """Do what can be done about the pod now; come back only if it was refused."""
         order = self._orders.get(key)
         if order is None:
             return DONE
@@ -94,14 +94,14 @@ class EvictionQueue(Reconciler):
         grace = drain.forced_grace_s(deadline, now)
         try:
             await self._client.delete(Pod, pod.name, pod.metadata.namespace, uid=pod.metadata.uid, grace_period_s=grace)
-        except (NotFound, Conflict):
+        except NotFound:
             return
         message = f"deleted with {grace} s of grace: its node must be gone by {deadline:%Y-%m-%d %H:%M:%S} UTC"
         self._recorder.publish(pod, "Disrupted", message)
         self._settle(pod)
 
     async def _evict(self, pod: Pod, node: Node, order: Order) -> bool:
-        """Whether the pod goes, or is gone."""
+        """Whether the pod goes, or is gone. After a conflict nobody knows: the cache will tell if it is another pod by now."""
         code = "200"
         try:
             await self._client.evict(pod.metadata.namespace, pod.name, uid=pod.metadata.uid)
@@ -118,7 +118,7 @@ class EvictionQueue(Reconciler):
             self._metrics.pods_drained_total.labels(reason=order.reason).inc()
             self._recorder.publish(pod, "Evicted", f"evicted from node {node.name}: {order.reason}")
             self._settle(pod)
-        return code != "429"
+        return code in ("200", "404")
 
     def _settle(self, pod: Pod) -> None:
         now = self._clock.monotonic()

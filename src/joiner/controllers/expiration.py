@@ -3,7 +3,7 @@
 from joiner.clock import Clock
 from joiner.cloud.provider import CloudProvider
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import DONE, Reconciler, Result, Watch
+from joiner.kube.controller import DONE, Reconciler, Result, Watch, own_key
 from joiner.kube.errors import NotFound
 from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
@@ -16,10 +16,13 @@ from joiner.state.managed import Managed
 
 
 class Expiration(Reconciler):
-    """Deletes claims that are older than they may be. Nobody is asked before; the drain that follows is as gentle as any."""
+    """Deletes claims that are older than they may be. Nobody is asked before; the drain that follows is as gentle as any.
+
+    A claim is looked at when it is first seen, and then when its time comes: how old it may become never changes.
+    """
 
     name = "nodeclaim.expiration"
-    watches = (Watch(NodeClaim),)
+    watches = (Watch(NodeClaim, lambda change: own_key(change) if change.before is None else ()),)
 
     def __init__(
         self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, metrics: Metrics

@@ -5,7 +5,7 @@ from typing import Any
 
 from joiner.cloud.provider import CloudProvider
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, own_key
 from joiner.kube.informer import Informers
 from joiner.model import claimconditions
 from joiner.model.claimconditions import REGISTERED
@@ -19,7 +19,7 @@ class ClaimHydration(Reconciler):
     """Labels claims."""
 
     name = "nodeclaim.hydration"
-    watches = (Watch(NodeClaim),)
+    watches = (Watch(NodeClaim, lambda change: own_key(change) if _is_labelled_anew(change) else ()),)
 
     def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
         self._client, self._informers = client, informers
@@ -41,11 +41,15 @@ class NodeHydration(Reconciler):
     def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
         self._client, self._informers = client, informers
         self._managed = Managed(provider.node_classes())
-        self.watches = (Watch(Node), Watch(NodeClaim, self._node_of))
+        self.watches = (
+            Watch(Node, lambda change: own_key(change) if _is_labelled_anew(change) else ()),
+            Watch(NodeClaim, self._node_of),
+        )
 
     def _node_of(self, change: Change) -> Iterable[Key]:
         name = change.latest.status.node_name
-        return (Key("", name),) if name else ()
+        known = change.before.status.node_name if change.before is not None else ""
+        return (Key("", name),) if name and name != known else ()
 
     async def reconcile(self, key: Key) -> Result:
         """Add the label if it is missing."""
@@ -56,6 +60,11 @@ class NodeHydration(Reconciler):
         if len(claims) == 1 and self._managed.claim(claims[0]) and claimconditions.holds(claims[0], REGISTERED):
             await _label(self._client, node, claims[0])
         return DONE
+
+
+def _is_labelled_anew(change: Change) -> bool:
+    before, after = change.before, change.after
+    return after is not None and (before is None or before.metadata.labels != after.metadata.labels)
 
 
 async def _label(client: Client, thing: KubeObject, claim: NodeClaim) -> None:

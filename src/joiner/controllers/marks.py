@@ -18,7 +18,7 @@ from joiner.kube.client import Client, Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import Conflict, NotFound
 from joiner.kube.informer import Informers
-from joiner.model import labels
+from joiner.model import conditions, labels
 from joiner.model.duration import NEVER
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeclaim import NodeClaim
@@ -100,6 +100,8 @@ class Marks(Reconciler):
         pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
         if pool is None or not self._managed.claim(claim) or claim.metadata.deletion_timestamp is not None:
             return DONE
+        if not conditions.is_true(claim.status.conditions, "Launched"):
+            return DONE  # it has no mark yet, and whoever launches it is about to write
         now = self._clock.now()
         edit = StatusEdit(claim, now)
         results = (await self._drift(edit, claim, pool, now), self._consolidatable(edit, claim, pool, now))

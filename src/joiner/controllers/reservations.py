@@ -11,7 +11,7 @@ from joiner.cloud.cached import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound
 from joiner.cloud.provider import CloudProvider, Instance
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import DONE, Reconciler, Result, Watch
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, own_key
 from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
 from joiner.model.labels import Vocabulary
@@ -28,7 +28,7 @@ class ReservationEnds(Reconciler):
     """Changes the labels of claims and nodes whose reservation has ended or was cancelled."""
 
     name = "nodeclaim.reservation"
-    watches = (Watch(NodeClaim),)
+    watches = (Watch(NodeClaim, lambda change: own_key(change) if _is_bought_anew(change) else ()),)
 
     def __init__(
         self,
@@ -87,3 +87,12 @@ class ReservationEnds(Reconciler):
         ours = self._vocabulary.well_known - self._vocabulary.given - labels.WELL_KNOWN
         kept = {k: v for k, v in metadata.labels.items() if k not in ours or k in machine.labels}
         return replace(metadata, labels={**kept, labels.CAPACITY_TYPE: machine.labels[labels.CAPACITY_TYPE]})
+
+
+def _is_bought_anew(change: Change) -> bool:
+    before, after = change.before, change.after
+    if after is None:
+        return False
+    if before is None or before.status.provider_id != after.status.provider_id:
+        return True
+    return bool(before.metadata.labels != after.metadata.labels)

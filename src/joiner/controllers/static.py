@@ -1,12 +1,16 @@
 """Pools that keep a number of nodes, whatever the pods need: claims are written when there are too few, deleted when too many.
 
-Nothing here looks at the clock: whatever changes the number of claims, the pool or its readiness wakes both controllers.
+Whatever changes the number of claims, the pool or its readiness wakes both controllers. Only a pool that cannot have its nodes
+now, because of its limit or because nothing can be bought, is looked at again after a while.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from joiner.clock import Clock
+from joiner.cloud.cached import Catalogs
+from joiner.cloud.errors import CloudError
 from joiner.controllers.claims import Claims
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
@@ -24,8 +28,8 @@ from joiner.state.cost import disturbance
 from joiner.state.managed import Managed
 from joiner.state.members import StateNode
 
-RETRY_S = 30.0
-"""How soon it is tried again when the limit leaves no room: a claim that goes gives way at the end only."""
+RETRY_S: Final = 30.0
+"""How soon it is tried again when the limit leaves no room or nothing can be bought."""
 
 
 def _static(change: Change) -> Iterable[Key]:
@@ -40,7 +44,7 @@ def _pool(change: Change) -> Iterable[Key]:
         yield Key("", name)
 
 
-_WATCHES = (Watch(NodePool, _static), Watch(NodeClaim, _pool))
+_WATCHES: Final = (Watch(NodePool, _static), Watch(NodeClaim, _pool))
 
 
 class StaticProvisioning(Reconciler):
@@ -49,10 +53,13 @@ class StaticProvisioning(Reconciler):
     name = "static.provisioning"
     watches = _WATCHES
 
-    def __init__(self, *, informers: Informers, cluster: Cluster, managed: Managed, claims: Claims) -> None:
+    def __init__(
+        self, *, informers: Informers, cluster: Cluster, managed: Managed, catalogs: Catalogs, claims: Claims
+    ) -> None:
         self._informers = informers
         self._cluster = cluster
         self._managed = managed
+        self._catalogs = catalogs
         self._claims = claims
 
     async def reconcile(self, key: Key) -> Result:
@@ -60,10 +67,11 @@ class StaticProvisioning(Reconciler):
         pool = self._informers.get(NodePool, key.name)
         if pool is None or pool.spec.replicas is None or not self._usable(pool):
             return DONE
-        staying = [each for each in self._cluster.claims_of(pool.name) if each.metadata.deletion_timestamp is None]
-        missing = pool.spec.replicas - len(staying)
-        if missing <= 0:
+        if self._missing(pool, pool.spec.replicas) <= 0:
             return DONE
+        if not await self._for_sale(pool):
+            return Result(RETRY_S)
+        missing = self._missing(pool, pool.spec.replicas)
         limit = pool.spec.limits.get(NODES)
         granted = self._cluster.reserve(pool.name, missing, None if limit is None else limit // MILLI)
         try:
@@ -71,6 +79,18 @@ class StaticProvisioning(Reconciler):
         finally:
             self._cluster.release(pool.name, granted)
         return DONE if granted == missing else Result(RETRY_S)
+
+    def _missing(self, pool: NodePool, replicas: int) -> int:
+        claims = self._cluster.claims_of(pool.name)
+        return replicas - sum(each.metadata.deletion_timestamp is None for each in claims)
+
+    async def _for_sale(self, pool: NodePool) -> bool:
+        """Whether there is anything to buy: claims that cannot be launched would only come and go."""
+        try:
+            catalog = await self._catalogs.get(pool)
+        except CloudError:
+            return False
+        return bool(catalog.eligible)
 
     def _usable(self, pool: NodePool) -> bool:
         deleted = pool.metadata.deletion_timestamp is not None

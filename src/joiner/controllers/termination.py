@@ -34,6 +34,10 @@ INSTANCE_S: Final = 5.0
 """How often the provider is asked whether the machine is gone."""
 SILENT_S: Final = 10.0
 """How often it is asked about a machine whose kubelet no longer answers."""
+BEHIND_S: Final = 1.0
+"""How long the cache is given to hear of pods that are there."""
+MOVING_S: Final = 60.0
+"""How often pods that should be leaving are asked for, though whoever asks them does not give up."""
 FORCEFUL: Final = "Forceful Termination"
 
 
@@ -68,7 +72,7 @@ class Termination(Reconciler):
         self._managed = Managed(provider.node_classes())
         informers.of(PersistentVolumeClaim)
         self.watches = (
-            Watch(Node),
+            Watch(Node, lambda change: self._if_leaving(change.latest.name)),
             Watch(NodeClaim, self._node_of_claim),
             Watch(Pod, lambda change: self._if_leaving(change.latest.spec.node_name)),
             Watch(VolumeAttachment, lambda change: self._if_leaving(change.latest.spec.node_name)),
@@ -133,23 +137,28 @@ class Termination(Reconciler):
 
     async def _step(self, node: Node, claim: NodeClaim | None) -> Result:
         deadline = None if claim is None else claimconditions.deadline(claim)
-        node = await self._close(node, deadline)
+        node = await self._close(node)
+        if deadline is not None:
+            message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
+            self._recorder.publish(node, "TerminationGracePeriodExpiring", message, warning=True)
         if claim is not None and _deadline_is_coming(claim):
             return DONE  # it will wake us; until then nobody knows how long pods may take
         now = self._clock.now()
         edit = None if claim is None else StatusEdit(claim, now)
-        result = self._drained(node, claim, edit, deadline, now)
+        result = await self._drained(node, claim, edit, deadline, now)
         if result is None:
             result = self._detached(node, edit, deadline, now)
         if result is None and claim is not None and edit is not None:
             result = await self._machine(claim, edit)
-        if edit is not None:
+        if claim is not None and edit is not None:
             await edit.write(self._client)
+            if edit.is_true(claimconditions.DRAINED) and not claimconditions.holds(claim, claimconditions.DRAINED):
+                self._metrics.nodes_drained_total.labels(nodepool=_pool(node)).inc()
         if result is None:
             await self._let_go(node)
         return result or DONE
 
-    async def _close(self, node: Node, deadline: datetime | None) -> Node:
+    async def _close(self, node: Node) -> Node:
         """Keep new pods and the traffic of load balancers away."""
         metadata = node.metadata
         labelled = {drain.EXCLUDE_FROM_LOAD_BALANCERS: drain.EXCLUDED_BY, **metadata.labels}
@@ -158,13 +167,9 @@ class Termination(Reconciler):
             return node
         spec = replace(node.spec, taints=tainted)
         closed = replace(node, metadata=replace(metadata, labels=labelled), spec=spec)
-        stored = await self._client.patch(node, closed, locked=True)
-        if deadline is not None:
-            message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
-            self._recorder.publish(node, "TerminationGracePeriodExpiring", message, warning=True)
-        return stored
+        return await self._client.patch(node, closed, locked=True)
 
-    def _drained(
+    async def _drained(
         self,
         node: Node,
         claim: NodeClaim | None,
@@ -187,10 +192,12 @@ class Termination(Reconciler):
                 edit.unknown(claimconditions.DRAINED, reason="Draining", message="pods are leaving")
             self._recorder.publish(node, "FailedDraining", _still_there(standing.waiting), warning=True)
             again = DONE if standing.again_at is None else Result(_seconds(standing.again_at, now))
-            return soonest(again, Result(INSTANCE_S)) if standing.force else again
+            if standing.force:
+                return soonest(again, Result(INSTANCE_S))
+            return soonest(again, Result(MOVING_S)) if standing.evict else again
         if edit is not None and edit.is_true(claimconditions.DRAINED):
             return None
-        return self._quiet(node, edit, now)
+        return await self._quiet(node, edit, now)
 
     def _tell_protection(self, pod: Pod, now: datetime) -> None:
         """What the pod's do-not-disrupt annotation means for the drain, if it has one that is worth a word."""
@@ -205,7 +212,7 @@ class Termination(Reconciler):
             message = f"may be evicted since {until:%Y-%m-%d %H:%M:%S} UTC"
             self._recorder.publish(pod, "DoNotDisruptGracePeriodElapsed", message)
 
-    def _quiet(self, node: Node, edit: StatusEdit[NodeClaim] | None, now: datetime) -> Result | None:
+    async def _quiet(self, node: Node, edit: StatusEdit[NodeClaim] | None, now: datetime) -> Result | None:
         """Nobody is left; believe it only after a while."""
         since = node.metadata.deletion_timestamp or now
         if edit is not None:
@@ -215,9 +222,12 @@ class Termination(Reconciler):
             since = (known.last_transition_time if known is not None else None) or now
         if now < since + drain.LEAST_DRAIN:
             return Result(_seconds(since + drain.LEAST_DRAIN, now))
+        # The cache may be behind, and the machine takes along whoever is on it.
+        live = await self._client.list(Pod, fields={"spec.nodeName": node.name})
+        if drain.plan(live.items, None, now).waiting:
+            return Result(BEHIND_S)
         if edit is not None:
             edit.true(claimconditions.DRAINED)
-        self._metrics.nodes_drained_total.labels(nodepool=_pool(node)).inc()
         return None
 
     def _detached(

@@ -4,6 +4,7 @@ Reading a cache never waits, and may be a little behind the server. Whoever writ
 """
 
 import asyncio
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -28,8 +29,8 @@ class Store(Generic[K]):
         self._objects: dict[Key, K] = {}
         self._indexes = dict(indexes)
         self._found: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes}
-        self._order: list[Key] | None = []
-        """The keys in order; nothing when one has come or gone since it was last asked for."""
+        self._order: list[Key] = []
+        """The keys in order, kept so: everything is asked for far more often than a key comes or goes."""
 
     def get(self, key: Key) -> K | None:
         """The object, if it is known."""
@@ -37,8 +38,6 @@ class Store(Generic[K]):
 
     def all(self) -> tuple[K, ...]:
         """Every object, by key."""
-        if self._order is None:
-            self._order = sorted(self._objects)
         return tuple(self._objects[key] for key in self._order)
 
     def by(self, index: str, value: str) -> tuple[K, ...]:
@@ -52,7 +51,7 @@ class Store(Generic[K]):
         self._reindex(key, before, thing)
         self._objects[key] = thing
         if before is None:
-            self._order = None
+            insort(self._order, key)
         return before
 
     def drop(self, key: Key) -> K | None:
@@ -60,7 +59,7 @@ class Store(Generic[K]):
         before = self._objects.pop(key, None)
         if before is not None:
             self._reindex(key, before, None)
-            self._order = None
+            del self._order[bisect_left(self._order, key)]
         return before
 
     def _reindex(self, key: Key, before: K | None, after: K | None) -> None:
@@ -70,7 +69,7 @@ class Store(Generic[K]):
             if old == new:
                 continue
             found = self._found[name]
-            for value in old:
+            for value in dict.fromkeys(old):
                 found[value].pop(key, None)
                 if not found[value]:
                     del found[value]

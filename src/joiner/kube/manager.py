@@ -11,6 +11,8 @@ from joiner.kube.informer import Informers
 from joiner.kube.queue import Queue
 from joiner.kube.tasks import Tasks
 
+GRAIN_S: Final = 0.001
+"""A clock counts in whole microseconds: who comes back exactly when asked to may find that it is not time yet."""
 Failed = Callable[[str, Key, Exception], None]
 
 CONFLICT_S: Final = 0.05
@@ -49,7 +51,7 @@ class _Running:
             result = await self.controller.reconcile(key)
             self.queue.forget(key)
             if result.after_s is not None:
-                self.queue.add_after(key, result.after_s)
+                self.queue.add_after(key, result.after_s + GRAIN_S if result.after_s > 0 else 0.0)
         except (Conflict, NotFound) as error:
             # Somebody else was faster; the cache will catch up. Back off only if it keeps happening.
             self.queue.retry(key, soon_s=CONFLICT_S)

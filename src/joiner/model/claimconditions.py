@@ -15,9 +15,18 @@ INSTANCE_TERMINATING: Final = "InstanceTerminating"
 CONSISTENT_STATE_FOUND: Final = "ConsistentStateFound"
 DISRUPTION_REASON: Final = "DisruptionReason"
 REBOOTING: Final = "Rebooting"
+REBOOT_REQUESTED: Final = "RebootRequested"
+REBOOT_ISSUED: Final = "RebootIssued"
+REBOOT_SUCCEEDED: Final = "RebootSucceeded"
+REBOOT_FAILED: Final = "RebootFailed"
+"""Why `Rebooting` is what it is."""
 
 TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 """The annotation that says when the node must be gone, whatever is left on it."""
+PRE_BOOT_ID: Final = "karpenter.sh/reboot-pre-boot-id"
+"""The annotation with the boot that a restart is to end."""
+REBOOT_GRACE: Final = "karpenter.sh/reboot-termination-grace-period"
+"""The annotation that says how long the drain before a restart may take."""
 
 
 def holds(claim: NodeClaim, kind: str) -> bool:

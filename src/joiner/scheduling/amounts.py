@@ -1,5 +1,6 @@
 """Amounts of resources as plain tuples, in one order for a whole run."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from joiner.catalog.stock import Ladder, Stock
@@ -14,22 +15,26 @@ class Fits:
     def __init__(self, stock: Stock, names: Iterable[str]) -> None:
         self._everyone = stock.everyone
         self._ladders: tuple[Ladder, ...] = stock.ladders(names)
+        self._largest: dict[int, Amounts] = {}
 
     def large_enough(self, wanted: Amounts) -> int:
         """Units that hold these amounts; nothing holds a negative one."""
         found = self._everyone
         for ladder, amount in zip(self._ladders, wanted, strict=True):
             if amount > 0:
-                found &= ladder.at_least(amount)
+                found &= ladder.units[bisect_left(ladder.steps, amount)]
             elif amount < 0:
                 return 0
         return found
 
     def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
         """How often, up to some number, the largest of the units hold one thing beside another."""
-        for ladder, there, more in zip(self._ladders, own, each, strict=True):
-            if more:
-                most = min(most, (ladder.largest(units) - there) // more)
+        largest = self._largest.get(units)
+        if largest is None:
+            largest = self._largest[units] = tuple([ladder.largest(units) for ladder in self._ladders])
+        for top, there, more in zip(largest, own, each, strict=True):
+            if more and top - there < most * more:
+                most = (top - there) // more
         low, high, middle = 0, most + 1, most
         while high - low > 1:
             together = tuple([there + middle * more for there, more in zip(own, each, strict=True)])

@@ -211,8 +211,9 @@ class Openings:
             return Refused(RESOURCES)
         if claim.cost_max is not None:
             paid = 0
-            for _, machines in stock.reserved(requirements):
-                paid |= machines
+            if stock.has_reservations:
+                for _, machines in stock.reserved(requirements):
+                    paid |= machines
             units &= stock.prices(requirements).at_most(claim.cost_max) | paid
             if not units:
                 return Refused(PRICE)
@@ -241,6 +242,9 @@ class Openings:
     ) -> Fitting | Refused:
         stock = claim.template.stock
         for_sale = units & stock.for_sale(requirements)
+        if for_sale and not stock.has_reservations:
+            found = Fitting(requirements, for_sale, amounts, (), claim.min_values)
+            return self._flexible_enough(claim, for_sale, found, new) if claim.min_values else found
         usable = stock.reserved(requirements)
         names = tuple(name for name, machines in usable if machines & units)
         held = not new and self._reservations.holds(claim.number) is not None

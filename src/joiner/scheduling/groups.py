@@ -60,6 +60,8 @@ class Groups:
         self._inverse: dict[object, Group] = {}
         self._counted: dict[Labels, tuple[Group, ...]] = {}
         self._kept_out: dict[Labels, tuple[Group, ...]] = {}
+        self._counting: _Choosers | None = None
+        self._keeping: _Choosers | None = None
         for pod in problem.bound:
             if pod.spec.affinity.pod_anti_affinity.required and pod.metadata.uid not in batch:
                 self._keep_away_from(pod)
@@ -187,19 +189,36 @@ class Groups:
         """The groups that count pods with these labels. To be asked only once all groups are made."""
         found = self._counted.get(labels)
         if found is None:
-            plain = dict(labels[1])
-            found = tuple(group for group in self._groups.values() if group.chooses(labels[0], plain))
-            self._counted[labels] = found
+            if self._counting is None:
+                self._counting = _Choosers(self._groups.values())
+            found = self._counted[labels] = self._counting.of(labels)
         return found
 
     def kept_out(self, labels: Labels) -> tuple[Group, ...]:
         """The inverse groups that choose pods with these labels."""
         found = self._kept_out.get(labels)
         if found is None:
-            plain = dict(labels[1])
-            found = tuple(group for group in self._inverse.values() if group.chooses(labels[0], plain))
-            self._kept_out[labels] = found
+            if self._keeping is None:
+                self._keeping = _Choosers(self._inverse.values())
+            found = self._kept_out[labels] = self._keeping.of(labels)
         return found
+
+
+class _Choosers:
+    """Groups by a label that they demand of the pods they choose, so that few have to be asked."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._by_label: dict[tuple[str, str] | None, list[tuple[int, Group]]] = {}
+        for number, group in enumerate(groups):
+            demanded = group.selector.match_labels if group.selector is not None else {}
+            self._by_label.setdefault(min(demanded.items(), default=None), []).append((number, group))
+
+    def of(self, labels: Labels) -> tuple[Group, ...]:
+        """The groups that choose pods with these labels, in their order."""
+        namespace, plain = labels[0], dict(labels[1])
+        asked = [each for label in (None, *labels[1]) for each in self._by_label.get(label, ())]
+        chosen = [(number, group) for number, group in asked if group.chooses(namespace, plain)]
+        return tuple(group for _, group in sorted(chosen, key=lambda pair: pair[0]))
 
 
 class Universe:

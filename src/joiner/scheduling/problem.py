@@ -84,5 +84,7 @@ class Problem(Value):
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Namespace to its labels."""
     storage: Storage = Storage()
+    promised: Mapping[str, int] = {}
+    """Reservation to how many of its machines claims are on their way to, which the cloud does not know of yet."""
     policy: Policy = Policy()
     vocabulary: Vocabulary = Vocabulary()

@@ -31,8 +31,8 @@ from joiner.scheduling.refusal import explained
 from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.topology import AFFINITY, Group
 
-_LOOK_AT_COST: Final = 256
-"""After how many pods a run looks at what it costs by now."""
+_LOOK_AT_COST: Final = 32
+"""After how many pods, at the least, a run looks at what it costs by now; with many claims, that is work in itself."""
 
 
 class TooDear(Exception):
@@ -78,7 +78,8 @@ class Run:
         counts: dict[str, int] = {}
         for template in self.templates:
             for name, count in template.stock.reservations().items():
-                counts[name] = min(count, counts.get(name, count))
+                left = max(0, count - problem.promised.get(name, 0))
+                counts[name] = min(left, counts.get(name, left))
         self.reservations = Reservations(counts if problem.policy.reserved_capacity else {})
         flexible = {template.name: Flexibility(template.stock) for template in self.templates}
         self.flexible = flexible
@@ -103,9 +104,12 @@ class Run:
         while waiting:
             before = self._state
             left: list[int] = []
+            look_at = 0
             for at, position in enumerate(waiting):
-                if self._cost_max is not None and at % _LOOK_AT_COST == 0 and self.cost() > self._cost_max:
-                    raise TooDear
+                if self._cost_max is not None and at >= look_at:
+                    look_at = at + max(_LOOK_AT_COST, len(self.claims) // 4)
+                    if self.cost() > self._cost_max:
+                        raise TooDear
                 if self.effort.spent():
                     stopped = waiting[at:]
                     break

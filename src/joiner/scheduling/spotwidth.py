@@ -73,9 +73,8 @@ def is_narrow(run: "Run", claim: Claim, wide: int) -> bool:
     """Whether the claim is bought on the spot market with too few types to choose from."""
     if run.reservations.holds(claim.number) is not None or types(run, claim) >= wide:
         return False
-    best = claim.template.stock.prices(claim.requirements).best
-    first = next((each.offering for each in best if claim.units >> each.unit & 1), None)
-    return first is not None and first.capacity_type == SPOT
+    best = claim.template.stock.prices(claim.requirements).first(claim.units)
+    return best is not None and best.offering.capacity_type == SPOT
 
 
 class _Splitting:

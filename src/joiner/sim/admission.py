@@ -4,7 +4,7 @@ Kinds of ours are held against the schema and the rules of their CRDs, as a serv
 judge is not asked. Other kinds get the few defaults and checks that somebody relies on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -29,6 +29,9 @@ K = TypeVar("K", bound=KubeObject)
 
 GRACE_S: Final = 30
 _SCHEMAS: dict[type[CustomObject], Schema] = {}
+_ALLOWED: Final[set[Hashable]] = set()
+"""Outlines of statuses that were found to be in order: most are like one that came before."""
+_REMEMBERED: Final = 100_000
 _STATUS_AT_BIRTH: Final[Mapping[type[KubeObject], Any]] = {
     Pod: PodStatus(phase="Pending"),
     Namespace: NamespaceStatus(phase="Active"),
@@ -71,11 +74,27 @@ def changed(old: K, new: K) -> K:
 def check_status(thing: KubeObject) -> None:
     """Raise Invalid when the status of a kind of ours is not what its CRD allows."""
     if isinstance(thing, CustomObject):
-        found = Found()
         status = thing.status  # type: ignore[attr-defined]
+        outline = _outline(type(thing), status)
+        if outline in _ALLOWED:
+            return
+        found = Found()
         schema = _schema(type(thing)).properties["status"]
         check(schema, _with_empty_lists(schema, codec.encode(status)), "status", found)
         refuse(thing, [str(problem) for problem in found.problems if problem.is_error])
+        if len(_ALLOWED) < _REMEMBERED:
+            _ALLOWED.add(outline)
+
+
+def _outline(kind: type[CustomObject], status: Any) -> Hashable:
+    """What a CRD says something about: which fields there are, and which conditions; not times and amounts."""
+    conditions = tuple((each.type, each.status, each.reason, len(each.message) > 1024) for each in status.conditions)
+    there = tuple(
+        (name, tuple(content) if isinstance(content, Mapping) else bool(content))
+        for name in status.__struct_fields__
+        if name != "conditions" and (content := getattr(status, name)) is not None
+    )
+    return kind, conditions, there
 
 
 def refuse(thing: KubeObject, causes: list[str]) -> None:

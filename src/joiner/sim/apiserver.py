@@ -162,7 +162,7 @@ class ApiServer:
             return stored
         wanted = admission.changed(stored, replace(wanted, metadata=metadata))
         if _may_go(wanted):
-            self._remove(actor, wanted)
+            self._remove(actor, wanted, stored)
             return wanted
         return self._store(actor, "patch", stored, wanted, generation=metadata.generation + spec_changed)
 
@@ -275,12 +275,12 @@ class ApiServer:
         self._heard(Write(actor, verb, before, after))
         return after
 
-    def _remove(self, actor: str, thing: K) -> None:
+    def _remove(self, actor: str, thing: K, before: K | None = None) -> None:
         self.version += 1
         last = replace(thing, metadata=replace(thing.metadata, resource_version=str(self.version)))
         self.shelf(type(last)).put(self.version, DELETED, last)
         self._told("remove", actor, last, "")
-        self._heard(Write(actor, "remove", last, None))
+        self._heard(Write(actor, "remove", before or last, None))
 
     def _told(self, verb: str, actor: str, thing: KubeObject, detail: str) -> None:
         self.trace.record(self.clock.monotonic(), actor, verb, thing.kind, key_of(thing), detail)

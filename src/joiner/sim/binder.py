@@ -180,7 +180,7 @@ class Binder(Reconciler):
             *(self._select(claim, node) for claim, node in decided.selected.items()),
             *(self._refuse(*refusal) for refusal in decided.refused.values()),
             *(self._evict(pod, eviction) for pod, eviction in decided.evictions.items()),
-            *(self._bind(key) for key in self._due),
+            *(self._bind(key, *self._assumed[key]) for key in self._due),
         ]
         again = False
         for outcome in await asyncio.gather(*writes, return_exceptions=True):
@@ -316,7 +316,9 @@ class Binder(Reconciler):
     # -- writing
 
     async def _select(self, key: Key, node: str) -> None:
-        claim = self._places.claims[key]
+        claim = self._places.claims.get(key)
+        if claim is None:
+            return  # the next pass will find out
         marks = {**claim.metadata.annotations, SELECTED_NODE: node}
         try:
             await self._client.patch(claim, replace(claim, metadata=replace(claim.metadata, annotations=marks)))
@@ -330,8 +332,7 @@ class Binder(Reconciler):
             if claim in claims_of(self._assumed[key].pod):
                 self._start_over(key)
 
-    async def _bind(self, key: Key) -> None:
-        pod, node = self._assumed[key]
+    async def _bind(self, key: Key, pod: Pod, node: str) -> None:
         try:
             await self._client.bind(key.namespace, key.name, node=node, uid=pod.metadata.uid)
         except (Conflict, NotFound):

@@ -5,11 +5,10 @@ right. Nothing here is shared with the code that is watched.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from joiner.catalog.market import Option
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import labels
 from joiner.model.cluster import Event, Lease
@@ -29,7 +28,14 @@ from joiner.sim.world import JOINER, World
 IMPOSSIBLE: Final = "sim.joiner.dev/impossible"
 """On pods that no node can ever hold: nobody expects them to run."""
 DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
+RESERVATION: Final = "capacity-reservation-id"
+MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+RULES: Final = (
+    "placement", "removal", "forced removal", "node finalizer", "claim finalizer", "limits", "purchase", "minValues",
+    "reservation", "liveness", "quiet",
+)  # fmt: skip
+"""Every rule that is looked at, by the name it is counted under."""
 SLACK: Final = timedelta(seconds=60)
 """How much sooner than its deadline allows a pod may be deleted: clocks of two readers are never quite the same."""
 
@@ -116,8 +122,13 @@ class Checks:
         return None
 
     def _node(self, write: Write) -> None:
-        """The finalizer of a node goes only after its machine."""
+        """The finalizer of a node goes only after its machine; and what we write on a node drives no pod from it."""
         before, after = write.before, write.after
+        if write.actor == JOINER and before is not None and after is not None:
+            if before.metadata.labels != after.metadata.labels or before.spec.taints != after.spec.taints:
+                for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == after.name]:
+                    if not _ended(lodger) and lodger.metadata.deletion_timestamp is None:
+                        self._placed(lodger)
         if write.actor != JOINER or before is None or labels.TERMINATION_FINALIZER not in before.metadata.finalizers:
             return
         if after is None or labels.TERMINATION_FINALIZER not in after.metadata.finalizers:
@@ -131,6 +142,7 @@ class Checks:
         if before is None:
             if write.actor == JOINER:
                 self._limits(after)
+                self._promises(after)
             return
         known = before.status.provider_id
         if after is not None and known and after.status.provider_id != known:
@@ -158,38 +170,35 @@ class Checks:
             if used > limit:
                 self._fail("limits", f"pool {pool.name} has {used} of {resource}, in thousandths, and may have {limit}")
 
+    def _promises(self, new: NodeClaim) -> None:
+        """No more claims are made for a reservation than it has machines left."""
+        for wanted in new.spec.requirements:
+            if wanted.key.endswith(RESERVATION) and wanted.operator == "In" and len(wanted.values) == 1:
+                self._reserved(wanted.values[0], planned=True)
+
     def _amount(self, claim: NodeClaim, resource: str) -> int:
         machine = self._world.cloud.machines.of_claim(claim.metadata.uid)
         return machine.capacity.get(resource, 0) if machine is not None else 0
 
     # -- safety, with every purchase ------------------------------------------------------------------------------
 
-    def _asked(self, claim: NodeClaim, options: Sequence[Option]) -> None:
+    def _asked(self, claim: NodeClaim, machines: Sequence[Mapping[str, str]]) -> None:
         self.counts["purchase"] += 1
         live = self._world.server.find(NodeClaim, claim.name)
         if live is not None and live.metadata.uid == claim.metadata.uid and live.status.provider_id:
             self._fail(
                 "launch", f"claim {claim.name} is launched as {live.status.provider_id} and was to be launched again"
             )
+        relaxed = claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true"
+        reserved = any(each.get(labels.CAPACITY_TYPE) == labels.RESERVED for each in machines)
         for requirement in claim.spec.requirements:
             wanted = requirement.min_values
-            if wanted is None or claim.metadata.annotations.get("karpenter.sh/nodeclaim-min-values-relaxed") == "true":
+            if wanted is None or relaxed or reserved:  # what is paid for already needs no choice
                 continue
-            if any(option.offering.reserved for option in options):
-                continue  # what is paid for already needs no choice
             self.counts["minValues"] += 1
-            values = {value for option in options for value in self._values(option, requirement.key)}
+            values = {each[requirement.key] for each in machines if requirement.key in each}
             if len(values) < wanted:
                 self._fail("minValues", f"claim {claim.name} leaves {len(values)} of {requirement.key}, not {wanted}")
-
-    def _values(self, option: Option, key: str) -> Iterator[str]:
-        if key == labels.INSTANCE_TYPE:
-            yield option.name
-        offered = option.offering.requirements.labels().get(key)
-        if offered is not None:
-            yield offered
-        elif key.endswith("instance-family"):
-            yield option.name.partition(".")[0]
 
     def _machine(self, machine: Machine) -> None:
         if machine.provider_id not in self._machines_of:
@@ -199,16 +208,25 @@ class Checks:
             if machine.reservation:
                 self._reserved(machine.reservation)
 
-    def _reserved(self, reservation: str) -> None:
-        """A reservation is never oversold."""
+    def _reserved(self, reservation: str, *, planned: bool = False) -> None:
+        """A reservation is never oversold, neither by what runs nor by what is on its way."""
         self.counts["reservation"] += 1
-        held = self._world.cloud.machines.in_reservation(reservation)
+        machines = self._world.cloud.machines
+        held = machines.in_reservation(reservation)
+        if planned:
+            held += sum(
+                any(
+                    each.key.endswith(RESERVATION) and each.values == (reservation,) for each in claim.spec.requirements
+                )
+                for claim in self._world.server.objects(NodeClaim)
+                if machines.of_claim(claim.metadata.uid) is None and claim.metadata.deletion_timestamp is None
+            )
         classes = self._world.server.objects(KWOKNodeClass)
         counts = [
             each.count for found in classes for each in found.spec.capacity_reservations if each.id == reservation
         ]
         if held > max(counts, default=0):
-            self._fail("reservation", f"{reservation} holds {held} machines of {max(counts, default=0)}")
+            self._fail("reservation", f"{reservation} has {held} takers for {max(counts, default=0)} machines")
 
     # -- liveness, after the faults -------------------------------------------------------------------------------
 
@@ -247,7 +265,8 @@ class Checks:
 class Quiet:
     """Counts what is written once everything has settled: then nobody should write."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, counts: Counter[str]) -> None:
+        counts["quiet"] += 1
         self.writes: Counter[str] = Counter()
         self._told: Callable[[Write], None] = self._count
         world.server.observers.append(self._told)

@@ -222,8 +222,6 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
         if told.delay_s > 0:
             await asyncio.sleep(told.delay_s)
         if told.broken:
-            self._place -= 1
-            self._farthest -= 1
             raise StopAsyncIteration
         self._place = max(self._place - told.again, 0)
 

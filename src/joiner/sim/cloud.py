@@ -16,7 +16,7 @@ from joiner.cloud.kwok.nodeclass import CapacityReservation, KWOKNodeClass
 from joiner.cloud.sources.reservation import Reservation, reserve
 from joiner.model import labels
 from joiner.model.kubelet import Kubelet
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.sim.ledger import Cost, Ledger, ReservationUse
 from joiner.sim.machines import GONE, SHUTTING_DOWN, Birth, Machine, MachineRoom, Pace
@@ -61,6 +61,17 @@ class Fate(Value):
     """How many machines it strikes; nothing for all."""
 
 
+class Device(NamedTuple):
+    """Something that machines of a lot have and their type does not tell of."""
+
+    lot: Lot
+    resource: str
+    amount: int
+    """In thousandths."""
+    after_s: float = 0.0
+    """How long after the node is ready it shows."""
+
+
 class Sale(NamedTuple):
     """How an attempt to buy went: the machine, if there was one, and what was found dry before."""
 
@@ -89,9 +100,10 @@ class PretendCloud:
         self.ledger = Ledger()
         self.machines = MachineRoom(clock=clock, random=random, trace=trace, pace=self.pace)
         self.machines.listen(self._keep_books)
-        self.asked: list[Callable[[NodeClaim, Sequence[Option]], None]] = []
-        """Told of every wish to buy, before it is granted or refused."""
+        self.asked: list[Callable[[NodeClaim, tuple[Mapping[str, str], ...]], None]] = []
+        """Told of every wish to buy, before it is granted or refused, with the labels of each machine that would do."""
         self._fates: list[Fate] = []
+        self._devices: list[Device] = []
         self._cancelled: dict[str, None] = {}
         self._past: dict[str, datetime] = {}
         self._shelves: dict[str, tuple[tuple[int, str, Kubelet], dict[str, InstanceType]]] = {}
@@ -135,6 +147,10 @@ class PretendCloud:
     def destine(self, fate: Fate) -> None:
         """Something will happen to the next machines. Of two fates the first one that fits strikes."""
         self._fates.append(fate)
+
+    def equip(self, device: Device) -> None:
+        """The machines of a lot have a device from now on."""
+        self._devices.append(device)
 
     def cancel_reservation(self, reservation: str) -> None:
         """A reservation ends now; its machines run on, and are paid for on demand."""
@@ -196,8 +212,8 @@ class PretendCloud:
 
     def sell(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> Sale:
         """The first of the options that can be had, once for each claim."""
-        for watcher in self.asked:
-            watcher(claim, options)
+        if self.asked:
+            self._tell_wish(claim, node_class, options)
         known = self.machines.of_claim(claim.metadata.uid)
         if known is not None:
             return Sale(known, ())
@@ -222,6 +238,16 @@ class PretendCloud:
         )
         return Sale(None, tuple(dry))
 
+    def _tell_wish(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> None:
+        shelf = self.shelf(node_class)
+        known = tuple(
+            {**instance_type.requirements.labels(), **option.offering.requirements.labels()}
+            for option in options
+            if (instance_type := shelf.get(option.name)) is not None
+        )
+        for watcher in self.asked:
+            watcher(claim, known)
+
     def _has(self, instance_type: InstanceType, offering: Offering) -> bool:
         if offering.reserved:
             return offering.available > 0
@@ -234,6 +260,11 @@ class PretendCloud:
         known = supply.settled_labels(instance_type, offering)
         delay = node_class.spec.node_registration_delay
         pool = claim.metadata.labels.get(labels.NODEPOOL, "")
+        place = (instance_type.name, offering.zone, offering.capacity_type)
+        devices = [each for each in self._devices if each.lot.holds(*place)]
+        extra = {each.resource: each.amount for each in devices}
+        birth = self._birth(instance_type.name, offering, pool)
+        late = {**birth.late, **{each.resource: each.after_s for each in devices if each.after_s}}
         machine = Machine(
             provider_id=f"{SCHEME}{offering.zone}/m-{number:05}",
             node_name=f"node-{number:05}",
@@ -248,12 +279,12 @@ class PretendCloud:
             architecture=known.get(labels.ARCH, ""),
             operating_system=known.get(labels.OS, "linux"),
             labels=known,
-            capacity=instance_type.capacity,
-            allocatable=allocatable(instance_type),
+            capacity={**instance_type.capacity, **extra},
+            allocatable={**allocatable(instance_type), **extra},
             volume_limits=instance_type.volume_limits,
             launched_at=self.clock.now(),
             registration_delay_s=delay.seconds if delay is not None else 0.0,
-            birth=self._birth(instance_type.name, offering, pool),
+            birth=replace(birth, late=late),
         )
         self.ledger.bought(machine, offering.price or 0.0)
         self.machines.start(machine)

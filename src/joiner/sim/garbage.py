@@ -50,8 +50,6 @@ class Garbage:
         asyncio.get_running_loop().call_later(COLLECT_S, self._collect, owner)
 
     def _collect(self, owner: str) -> None:
-        if owner in self._present:
-            return
         for kind, key in tuple(self._dependents.get(owner, ())):
             thing = self._server.find(kind, key.name, key.namespace)
             if thing is not None and thing.metadata.deletion_timestamp is None:

@@ -81,8 +81,8 @@ class _Maker:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._sizes: dict[str, int] = {}
-        """Deployment to the most pods it is ever scaled to."""
+        self._sizes: dict[str, tuple[int, int]] = {}
+        """Deployment to the fewest and the most pods it is ever scaled to."""
         self._expires = random.random() < 0.25
         self._protects = random.random() < 0.3
 
@@ -193,31 +193,35 @@ class _Maker:
             words["tolerations"] = ({"key": "team", "operator": "Exists"},)
         elif turn < 0.55:
             words["node_selector"] = {"karpenter.sh/capacity-type": "on-demand"}
-        if self._maybe(0.35):
+        kind = draw.random()
+        if 0.1 <= kind < 0.2:
+            replicas = min(replicas, 6)
+        if kind >= 0.1 and replicas > 1 and self._maybe(0.35):
             words["min_available"] = max(1, replicas - draw.randint(1, 3))
         if self._protects and self._maybe(0.2):
             words["do_not_disrupt"] = True
         at = self._at(0, 20 * MINUTE)
-        kind = draw.random()
         if kind < 0.1:
-            words.pop("min_available", None)
-            parallel = max(1, replicas // 2)
-            runs = Duration.parse(draw.choice(["1m", "5m", "20m"]))
+            parallel = (replicas + 1) // 2
+            runs = Duration.parse(draw.choice(["1m", "4m", "8m"]))
             return Timed(
                 at=at, step=JobStep(job=name, completions=replicas, parallelism=parallel, runs_for=runs, **words)
             )
         if kind < 0.2:
-            return Timed(
-                at=at, step=StatefulSetStep(stateful_set=name, replicas=min(replicas, 6), volume="zonal", **words)
-            )
-        self._sizes[name] = 10 if "spread" in words else 30
+            words.pop(
+                "spread", None
+            )  # volumes stay where they are: in order, evenly and in place cannot always be had together
+            return Timed(at=at, step=StatefulSetStep(stateful_set=name, replicas=replicas, volume="zonal", **words))
+        # Fewer pods than a budget keeps would never let a node go.
+        self._sizes[name] = (words.get("min_available", 0) + 1, 10 if "spread" in words else 30)
         return Timed(at=at, step=Deploy(deploy=name, replicas=replicas, **words))
 
     def _changes(self) -> Iterator[Timed]:
         draw = self._random
-        for name, most in self._sizes.items():
-            for _ in range(draw.randint(0, 2)):
-                yield Timed(at=self._at(21 * MINUTE, BUSY), step=Scale(scale=name, replicas=draw.randint(1, most)))
+        for name, (least, most) in self._sizes.items():
+            for _ in range(draw.randint(0, 2) if least <= most else 0):
+                replicas = draw.randint(least, most)
+                yield Timed(at=self._at(21 * MINUTE, BUSY), step=Scale(scale=name, replicas=replicas))
         if self._maybe(0.5):
             yield Timed(at=self._at(30 * MINUTE, BUSY), step=DeleteNodes(delete_nodes=draw.randint(1, 3)))
         if self._maybe(0.3):
@@ -272,3 +276,13 @@ def _overlay(name: str, percent: str, weight: int) -> dict[str, Any]:
             "weight": weight,
         },
     }
+
+
+STEP_NAMES: Final = tuple(
+    kind.__name__
+    for kind in (
+        Deploy, StatefulSetStep, DaemonSetStep, JobStep, Scale, Apply, Delete, DeleteNodes, Shortage, Reclaim, Vanish,
+        NeverJoin, Price, EndReservation, ClockStep, HangUp, Restart,
+    )
+)  # fmt: skip
+"""Every kind of step that may be drawn."""

@@ -5,6 +5,7 @@ For eighty minutes people, fate and bad connections do what they can. Then every
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,11 +18,12 @@ from joiner.model.meta import Value
 from joiner.model.node import Node
 from joiner.model.pod import Pod
 from joiner.sim import casting
-from joiner.sim.checks import Checks, Quiet
-from joiner.sim.faults import Chances, Weather
-from joiner.sim.generate import ClockStep, DeleteNodes, HangUp, Made, make
+from joiner.sim.checks import RULES, Checks, Quiet
+from joiner.sim.faults import API_FAULTS, CLOUD_FAULTS, Chances, Weather
+from joiner.sim.generate import STEP_NAMES, ClockStep, DeleteNodes, HangUp, Made, make
 from joiner.sim.kubelet import Habits
 from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.outages import Outages
 from joiner.sim.play import node_class
 from joiner.sim.stage import Stage, Unplayable
 from joiner.sim.story import Timed
@@ -81,7 +83,7 @@ class _Hunt:
         )
         self._checks = Checks(self.world)
         self._tasks = Tasks(failed=self._broke)
-        self._stage = Stage(self.world, self._tasks, Path())
+        self._stage = Stage(self.world, self._tasks, Path(), Outages())
         self._counts: Counter[str] = Counter()
         self._error: BaseException | None = None
         self._most = [0, 0]
@@ -150,7 +152,7 @@ class _Hunt:
             wrong = self._checks.settled()
         if wrong:
             return wrong
-        quiet = None if self._made.expires else Quiet(self.world)
+        quiet = None if self._made.expires else Quiet(self.world, self._checks.counts)
         while self._loop.time() < END_S:
             await asyncio.sleep(5.0)
             self._look()
@@ -174,4 +176,24 @@ class _Hunt:
         counts.update({f"fault {name}": count for name, count in self._weather.counts.items()})
         counts.update({f"rule {name}": count for name, count in self._checks.counts.items()})
         counts.update(f"event {event.reason}" for event in self.world.server.objects(Event))
+        counts.update({f"removal {reason}": count for reason, count in self.world.removals.items()})
         return dict(sorted(counts.items()))
+
+
+REQUIRED: Final[tuple[str, ...]] = (
+    *(f"fault {name}" for name in (*API_FAULTS, *CLOUD_FAULTS)),
+    *(f"rule {name}" for name in RULES),
+    *(f"step {name}" for name in STEP_NAMES),
+    *(
+        f"event {name}"
+        for name in ("Nominated", "FailedScheduling", "InsufficientCapacityError", "Evicted", "Disrupted")
+    ),
+    *(f"event {name}" for name in ("FailedDraining", "TerminationGracePeriodExpiring", "NodeOverlaysChanged")),
+    *(f"removal {name}" for name in ("expired", "garbage_collected", "insufficient_capacity", "registration_timeout")),
+)
+"""What has to occur in a long hunt: where one of these never did, nothing was shown about it."""
+
+
+def missing(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """What should have occurred and never did."""
+    return tuple(name for name in REQUIRED if not counts.get(name))

@@ -1,15 +1,17 @@
 """What a story says must be true, looked up in the world: on the server's objects and the cloud's books, never in ours."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from joiner.model import labels
+from joiner.model import codec, labels
 from joiner.model.cluster import Event
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod, condition
 from joiner.sim import casting
+from joiner.sim.apiserver import Write
 from joiner.sim.laws import Law
 from joiner.sim.story import ClaimWords, Expectation
 from joiner.sim.world import World
@@ -21,6 +23,11 @@ class Judge:
     def __init__(self, world: World) -> None:
         self._world = world
         self._has_had: set[str] = set()
+        self._made = 0
+        world.server.observers.append(self._count)
+
+    def _count(self, write: Write) -> None:
+        self._made += isinstance(write.after, NodeClaim) and write.before is None
 
     def complaints(self, wanted: Expectation) -> list[str]:
         """Everything about an expectation that is not so now, each with what is so instead."""
@@ -76,23 +83,24 @@ class Judge:
     def _about_words(self, wanted: Expectation) -> Iterator[str]:
         if wanted.event and not any(_fits(event, wanted.event) for event in self._world.server.objects(Event)):
             yield f"nobody told of {' '.join(f'{key}={value}' for key, value in wanted.event.items())}"
-        if wanted.condition:
-            yield from self._about_condition(wanted.condition)
+        for each in self._meant(str(wanted.condition.get("of", ""))):
+            yield from _about_condition(each, wanted.condition)
+        for each in self._meant(wanted.field.get("of", "")):
+            yield from _about_field(each, wanted.field)
+        for word in (str(wanted.condition.get("of", "")), wanted.field.get("of", "")):
+            if word and not self._meant(word):
+                yield f"there is no {word}"
 
-    def _about_condition(self, wanted: Mapping[str, str]) -> Iterator[str]:
-        kind, _, name = wanted.get("of", "").partition("/")
+    def _meant(self, word: str) -> list[Any]:
+        """The object that is meant by `kind/name`, or all of a kind by `kind/*`, by name."""
+        kind, _, name = word.partition("/")
         known = self._world.kinds.get(kind.lower())
-        thing: Any = (
-            self._world.server.find(known, name, casting.NAMESPACE if known.namespaced else "") if known else None
-        )
-        if thing is None:
-            yield f"there is no {wanted.get('of')}"
-            return
-        found = next((each for each in thing.status.conditions if each.type == wanted.get("type")), None)
-        for word in ("status", "reason"):
-            if word in wanted and (found is None or getattr(found, word) != wanted[word]):
-                has = "not there" if found is None else f"{found.status} ({found.reason}: {found.message})"
-                yield f"{wanted['of']}: {wanted.get('type')} is {has}, {word} should be {wanted[word]}"
+        if known is None:
+            return []
+        if name == "*":
+            return sorted(self._world.server.objects(known), key=lambda each: each.name)
+        found = self._world.server.find(known, name, casting.NAMESPACE if known.namespaced else "")
+        return [] if found is None else [found]
 
     # -- always ---------------------------------------------------------------------------------------------------
 
@@ -118,6 +126,8 @@ class Judge:
             return [(len(nodes), "there are ")]
         if law.measure == "claims":
             return [(len(list(server.objects(NodeClaim))), "there are ")]
+        if law.measure == "made":
+            return [(self._made, "there were ")]
         if law.measure == "running":
             return [(sum(_is_ready(pod) for pod in self._pods(law.subject)), "there run ")]
         if law.measure == "cost":
@@ -135,6 +145,35 @@ class Judge:
             for pod in self._world.server.objects(Pod)
             if pod.metadata.labels.get(casting.APP) == workload and pod.metadata.deletion_timestamp is None
         ]
+
+
+def _about_condition(thing: Any, wanted: Mapping[str, str | bool]) -> Iterator[str]:
+    found = next((each for each in thing.status.conditions if each.type == wanted.get("type")), None)
+    for word in ("status", "reason"):
+        if word not in wanted:
+            continue
+        has = ("none" if word == "status" else "") if found is None else getattr(found, word)
+        if has != str(wanted[word]):
+            told = "not there" if found is None else f"{found.status} ({found.reason}: {found.message})"
+            yield f"{thing.kind} {thing.name}: {wanted.get('type')} is {told}, {word} should be {wanted[word]}"
+
+
+def _about_field(thing: KubeObject, wanted: Mapping[str, Any]) -> Iterator[str]:
+    path = wanted.get("path", "")
+    found = looked_up(codec.encode(thing), path)
+    if str(found) != str(wanted.get("is")):
+        yield f"{thing.kind} {thing.name}: {path} is {found}, not {wanted.get('is')}"
+
+
+def looked_up(data: Any, path: str) -> Any:
+    """What is at a path like `status.nodes`, `spec.taints[0].key` or `metadata.labels[team]`; nothing where nothing is."""
+    for bracketed, plain in re.findall(r"\[([^\]]*)\]|([^.\[\]]+)", path):
+        key = bracketed or plain
+        if isinstance(data, list):
+            data = data[int(key)] if key.isdecimal() and int(key) < len(data) else None
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+    return data
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -13,7 +13,7 @@ class Law(NamedTuple):
 
     text: str
     measure: str
-    """`reservation`, `nodes`, `running`, `claims`, `cost`, `refused`."""
+    """`reservation`, `nodes`, `running`, `claims`, `made`, `cost`, `refused`."""
     subject: str
     least: float | None
     most: float | None
@@ -26,6 +26,7 @@ _FORMS: Final = (
     ("nodes", rf"pool {_NAME} has at (?P<side>least|most) {_NUMBER} nodes?", "pool default has at most 5 nodes"),
     ("nodes", rf"there are at (?P<side>least|most) {_NUMBER} nodes?", "there are at most 9 nodes"),
     ("claims", rf"there are at (?P<side>least|most) {_NUMBER} claims?", "there are at most 9 claims"),
+    ("made", rf"at most {_NUMBER} claims? (is|are) ever made", "at most 9 claims are ever made"),
     ("running", rf"{_NAME} keeps at least {_NUMBER} running", "web keeps at least 2 running (once it has had them)"),
     ("cost", rf"an hour costs at most {_NUMBER}", "an hour costs at most 1.5"),
     ("refused", r"no pod is refused", "no pod is refused"),

@@ -5,7 +5,7 @@ Nothing here decides. `placing` has the rules that read it; the binder and the c
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ _ONE: Final = 1000
 """One whole, in thousandths."""
 _LOG_MOST: Final = 100_000
 _REMEMBERED_MOST: Final = 512
+_NEEDS_MOST: Final = 4096
 
 _encoder: Final = msgspec.msgpack.Encoder(enc_hook=int)
 
@@ -137,17 +138,23 @@ def _count(counts: dict[C, int], name: C, change: int) -> None:
         del counts[name]
 
 
+class Needs(NamedTuple):
+    """What pods with the same containers take from their nodes."""
+
+    requests: Amounts
+    ports: tuple[ContainerPort, ...]
+
+
 class Lodger:
     """A pod on a node, with what it takes there."""
 
     __slots__ = ("claims", "group", "pod", "ports", "requests", "room")
 
-    def __init__(self, pod: Pod, room: "Room", group: Group) -> None:
+    def __init__(self, pod: Pod, room: "Room", group: Group, needs: "Needs") -> None:
         self.pod = pod
         self.room = room
         self.group = group
-        self.requests = requests_of(pod.spec)
-        self.ports = ports_of(pod.spec)
+        self.requests, self.ports = needs
         self.claims = claims_of(pod)
 
     @property
@@ -217,6 +224,7 @@ class Places:
         self.storage_changes = 0
         self._priorities: dict[int, int] = {}
         self._remembered: dict[bytes, tuple[int, Any]] = {}
+        self._needs: dict[bytes, Needs] = {}
 
     def apply(self, before: KubeObject | None, after: KubeObject | None) -> None:
         """Take in a change of any kind; those that do not concern us pass."""
@@ -283,7 +291,7 @@ class Places:
         room = self.rooms.get(pod.spec.node_name)
         if room is None:
             room = self.rooms[pod.spec.node_name] = Room(pod.spec.node_name)
-        lodger = self.lodgers[key] = Lodger(pod, room, self._group(pod))
+        lodger = self.lodgers[key] = Lodger(pod, room, self._group(pod), self._needs_of(pod.spec))
         room.enter(key, lodger)
         lodger.group.count(room, 1)
         _count(self._priorities, lodger.priority, 1)
@@ -340,6 +348,15 @@ class Places:
         if found is None:
             found = self.groups[key] = Group(pod)
             self.group_changes += 1
+        return found
+
+    def _needs_of(self, spec: PodSpec) -> Needs:
+        key = signature(spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        found = self._needs.get(key)
+        if found is None:
+            if len(self._needs) >= _NEEDS_MOST:
+                self._needs.clear()
+            found = self._needs[key] = Needs(requests_of(spec), ports_of(spec))
         return found
 
     def _note(self, name: str) -> None:

@@ -9,14 +9,18 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.tasks import Tasks
 from joiner.model import codec
 from joiner.model.meta import KubeObject
+from joiner.model.quantity import MILLI
 from joiner.sim import casting
 from joiner.sim.chronicle import Chronicle, Teller
+from joiner.sim.cloud import Device
 from joiner.sim.judging import Judge
 from joiner.sim.kubelet import Habits
 from joiner.sim.loop import VirtualLoop, run
 from joiner.sim.machines import Pace
+from joiner.sim.market import Lot
+from joiner.sim.outages import Outages
 from joiner.sim.stage import Stage
-from joiner.sim.story import Expectation, Given, Story, Timed
+from joiner.sim.story import CloudWords, Expectation, Given, Story, Timed
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
@@ -76,17 +80,21 @@ class _Telling:
         self._loop, self._story, self._progress = loop, story, progress
         self._ends = story.ends.seconds
         cloud = story.given.cloud
+        outages = Outages()
         self.world = World(
             loop,
             seed=seed,
             options=story.options,
             trace=trace,
             pace=Pace(call_s=(cloud.launch.seconds, cloud.launch.seconds), stops_s=(cloud.terminate.seconds,) * 2),
-            habits=Habits(joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2),
+            habits=Habits(
+                joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2, prepares_s=cloud.prepare.seconds
+            ),
+            cloud_meddler=outages,
         )
         self._chronicle = Chronicle(self.world, tell)
         self._tasks = Tasks(failed=self._failed)
-        self._stage = Stage(self.world, self._tasks, story.folder)
+        self._stage = Stage(self.world, self._tasks, story.folder, outages)
         self._judge = Judge(self.world)
         self._verdicts: dict[int, Verdict] = {}
         self._breaches: dict[int, Verdict] = {}
@@ -98,10 +106,7 @@ class _Telling:
     async def tell(self) -> Played:
         """From beginning to end."""
         self.world.load(self._given())
-        for shelf in self._story.given.cloud.shelves:
-            self.world.cloud.limit(
-                shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
-            )
+        self._furnish(self._story.given.cloud)
         await self.world.start()
         for timed in self._story.when:
             self._tasks.start(f"step at {timed.at.text()}", self._at(timed))
@@ -111,6 +116,17 @@ class _Telling:
             await self._tasks.close()
             await self.world.stop()
         return Played(self.world, self._chronicle, (*self._conclusions(), *self._laws()), self._loop.time())
+
+    def _furnish(self, words: CloudWords) -> None:
+        """What the cloud has from the beginning."""
+        cloud = self.world.cloud
+        for shelf in words.shelves:
+            cloud.limit(
+                shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
+            )
+        for each in words.devices:
+            lot = Lot(instance_type=each.instance_type)
+            cloud.equip(Device(lot, each.resource, each.count * MILLI, each.after.seconds))
 
     async def _at(self, timed: Timed) -> None:
         await asyncio.sleep(timed.at.seconds)

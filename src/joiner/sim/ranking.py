@@ -31,8 +31,10 @@ def class_signature(pod: Pod) -> bytes:
     return signature(
         pod.metadata.namespace,
         pod.metadata.labels,
-        requests_of(spec),
-        ports_of(spec),
+        spec.containers,
+        spec.init_containers,
+        spec.resources,
+        spec.overhead,
         spec.node_selector,
         spec.affinity,
         spec.tolerations,

@@ -17,15 +17,18 @@ from joiner.model.node import Node, NodeCondition
 from joiner.sim import casting
 from joiner.sim.cloud import Fate
 from joiner.sim.machines import Birth, Machine
+from joiner.sim.outages import Outages
 from joiner.sim.story import (
     Apply,
     Delete,
     EndReservation,
     NeverJoin,
+    Outage,
     PodWords,
     Price,
     Reclaim,
     Restart,
+    Restore,
     Scale,
     Shelf,
     Shortage,
@@ -46,8 +49,8 @@ class Unplayable(ValueError):
 class Stage:
     """Carries out steps. What goes on for a while goes on in tasks."""
 
-    def __init__(self, world: World, tasks: Tasks, folder: Path) -> None:
-        self._world, self._tasks, self._folder = world, tasks, folder
+    def __init__(self, world: World, tasks: Tasks, folder: Path, outages: Outages) -> None:
+        self._world, self._tasks, self._folder, self._outages = world, tasks, folder, outages
 
     async def play(self, step: Any) -> None:
         """Carry out one step."""
@@ -66,6 +69,8 @@ class Stage:
             await self._world.user.delete(type(found), found.name, found.metadata.namespace)
         elif isinstance(step, Sicken):
             await self._sicken(step)
+        elif isinstance(step, Outage):
+            await self._outage(step)
         elif isinstance(step, Restart):
             await self._world.restart()
         else:
@@ -177,6 +182,12 @@ class Stage:
 
     # -- fate -----------------------------------------------------------------------------------------------------
 
+    async def _outage(self, step: Outage) -> None:
+        self._outages.begin(step.outage)
+        if step.lasts is not None:
+            await asyncio.sleep(step.lasts.seconds)
+            self._outages.end(step.outage)
+
     def _befall(self, step: Any) -> None:
         cloud, now = self._world.cloud, self._world.clock.now()
         if isinstance(step, Shortage):
@@ -186,6 +197,8 @@ class Stage:
             cloud.scale_price(step.factor, **_lot(step.price))
         elif isinstance(step, Withdraw):
             cloud.withdraw(**_lot(step.withdraw))
+        elif isinstance(step, Restore):
+            cloud.restore(**_lot(step.restore))
         elif isinstance(step, EndReservation):
             cloud.cancel_reservation(step.end_reservation)
         elif isinstance(step, NeverJoin):

@@ -119,8 +119,7 @@ class Shelf(Generic[K]):
         for entry in reversed(self._history):
             if entry.version <= version:
                 return
-            if entry.event.type != BOOKMARK:
-                yield entry
+            yield entry
 
 
 def happening_of(before: KubeObject | None) -> Happening:

@@ -6,7 +6,7 @@ story begins, amounts are Kubernetes quantities.
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from joiner import yamldoc
 from joiner.admission.problem import nearest
@@ -47,6 +47,16 @@ class Shelf(Words):
     count: int = 0
 
 
+class Device(Words):
+    """Something that machines have and the cloud does not tell of: overlays and settings do."""
+
+    resource: str
+    count: int = 1
+    instance_type: str = ""
+    after: Duration = Duration(0)
+    """How long after the node is ready it shows."""
+
+
 class CloudWords(Words):
     """What the cloud is like."""
 
@@ -56,10 +66,14 @@ class CloudWords(Words):
     """How long a machine takes until its node joins."""
     ready: Duration = Duration.parse("5s")
     """How long a node takes from joining until it is ready."""
+    prepare: Duration = Duration.parse("15s")
+    """How long a node takes until what its startup taints wait for is done."""
     terminate: Duration = Duration.parse("20s")
     """How long a machine takes to end."""
     shelves: tuple[Shelf, ...] = ()
     """What is scarce; of everything else there is enough."""
+    devices: tuple[Device, ...] = ()
+    """What machines have besides what the catalogue says."""
 
 
 class PoolWords(Words):
@@ -222,6 +236,19 @@ class Withdraw(Words):
     withdraw: Shelf
 
 
+class Restore(Words):
+    """The cloud has again what was withdrawn, said in the same words."""
+
+    restore: Shelf
+
+
+class Outage(Words):
+    """Calls of the cloud fail, for a while or for good."""
+
+    outage: Literal["launch", "terminate", "list", "types", "everything"]
+    lasts: Duration | None = None
+
+
 class EndReservation(Words):
     """A reservation is cancelled."""
 
@@ -245,7 +272,7 @@ class Restart(Words):
 
 Step = (
     Deploy | StatefulSetStep | DaemonSetStep | JobStep | Scale | Traffic | Delete | Apply | Shortage | Reclaim | Vanish
-    | NeverJoin | Price | Withdraw | EndReservation | Sicken | Restart
+    | NeverJoin | Price | Withdraw | Restore | Outage | EndReservation | Sicken | Restart
 )  # fmt: skip
 STEPS: Final[tuple[type[Words], ...]] = Step.__args__
 
@@ -286,8 +313,12 @@ class Expectation(Words):
     """Workload to words that the reason of its pods' refusal must contain."""
     event: Mapping[str, str] = {}
     """An event that was told: `reason`, and if wanted `kind`, `name`, `message` (a part of it)."""
-    condition: Mapping[str, str] = {}
-    """`of` an object (`nodepool/default`), `type`, `status`, and if wanted `reason`."""
+    condition: Mapping[str, str | bool] = {}
+    """`of` an object (`nodepool/default`, or `nodeclaim/*` for each of them), `type`, `status` (`none`: it is not there), and if
+    wanted `reason`."""
+    field: Mapping[str, Any] = {}
+    """`of` an object (as for conditions), `path` (`status.nodes`, `metadata.labels[team]`), and the value that `is` there; none, if
+    it is left out."""
     cost_per_hour_below: float | None = None
 
     @property
@@ -298,7 +329,7 @@ class Expectation(Words):
         return moment
 
 
-PARTS: Final[tuple[type[Words], ...]] = (Given, Reservation, Shelf, CloudWords, PoolWords, Expectation, ClaimWords)
+PARTS: Final[tuple[type[Words], ...]] = (Given, Reservation, Shelf, Device, CloudWords, PoolWords, Expectation, ClaimWords)
 
 
 class Story(Value):

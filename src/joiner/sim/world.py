@@ -1,6 +1,7 @@
 """A world: the pretend outside and the real controllers in it, on one virtual clock, all of it decided by one seed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
@@ -88,6 +89,8 @@ class World:
         )
         self.user = self.server.client("user")
         self.restarts = 0
+        self.removals: Counter[str] = Counter()
+        """Why our controllers decided that claims must go, over all their lives."""
         self.joiner: Joiner | None = None
         self._habits, self._meddler, self._failed = habits, meddler, failed
         self._tasks = Tasks(failed=self._broke)
@@ -162,6 +165,11 @@ class World:
     async def _end(self) -> None:
         if self._running is None:
             return
+        assert self.joiner is not None
+        for family in self.joiner.metrics.nodeclaims_disrupted_total.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    self.removals[sample.labels["reason"]] += int(sample.value)
         if self._running.done():
             self._running.result()
         self._running.cancel()

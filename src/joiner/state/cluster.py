@@ -17,6 +17,7 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.policy import PodDisruptionBudget
+from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import Storage
@@ -48,7 +49,10 @@ class _Slot:
 
 
 class Cluster:
-    """Everything that is known of the cluster. The one big mutable thing."""
+    """Everything that is known of the cluster. The one big mutable thing.
+
+    Without saying which claims are ours, all are, and everything is taken as it is.
+    """
 
     def __init__(self, vocabulary: Vocabulary, managed: Managed | None = None) -> None:
         self._vocabulary = vocabulary
@@ -109,7 +113,8 @@ class Cluster:
                 self._books.forget(name)
         else:
             self._nodes[name] = node
-        self._move(name, self._node_at, _node_key(node), lambda slot: slot.nodes)
+        patient = self._managed is not None  # of a file nobody will say more later
+        self._move(name, self._node_at, _node_key(node, patient=patient), lambda slot: slot.nodes)
 
     def _fold_claim(self, key: PodKey, claim: NodeClaim | None) -> None:
         name = key[1]
@@ -331,6 +336,11 @@ class Cluster:
         """
         return not any(_awaits_launch(self._claims[name], now) for name in self._unlaunched)
 
+    def usage(self, pool: str) -> Resources:
+        """What the nodes of a pool have together, `nodes` among it, without taking a whole picture."""
+        self._refresh()
+        return self._view.used_by(pool)
+
     def storage_of(self, pods: Iterable[Pod]) -> Storage:
         """What the volumes of some pods lead to."""
         return self._shelf.storage_of(pods)
@@ -436,12 +446,12 @@ def _key(pod: Pod) -> PodKey:
     return (pod.metadata.namespace, pod.name)
 
 
-def _node_key(node: Node | None) -> str:
+def _node_key(node: Node | None, *, patient: bool) -> str:
     """Where a node stands. One of ours is not looked at before it says which machine and of which type it is."""
     if node is None:
         return ""
     own = node.metadata.labels
-    if not own.get(labels.NODEPOOL):
+    if not own.get(labels.NODEPOOL) or not patient:
         return node.spec.provider_id or f"node/{node.name}"
     known = own.get(labels.INSTANCE_TYPE) or own.get(labels.INITIALIZED)
     return node.spec.provider_id if known else ""
@@ -484,4 +494,4 @@ def _awaits_launch(claim: NodeClaim, now: datetime) -> bool:
     if launched is not None and (launched.status == "False" or launched.reason not in ("", AWAITING_RECONCILIATION)):
         return False
     born = claim.metadata.creation_timestamp
-    return born is None or now - born < LAUNCH_PATIENCE
+    return born is None or abs(now - born) < LAUNCH_PATIENCE  # clocks may be set back

@@ -1,5 +1,6 @@
 """A picture of the cluster turned into a scheduling problem."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from joiner.model.labels import Vocabulary
@@ -29,9 +30,23 @@ def problem(
         daemons=snapshot.daemons,
         namespaces=snapshot.namespaces,
         storage=snapshot.storage,
+        promised=_promised(snapshot, vocabulary.reservation_id),
         policy=policy,
         vocabulary=vocabulary,
     )
+
+
+def _promised(snapshot: Snapshot, key: str) -> dict[str, int]:
+    """Reservation to the claims that will be launched into it."""
+    counts: Counter[str] = Counter()
+    for each in snapshot.unlaunched:
+        if each.claim is not None and not each.deleting:
+            counts.update(
+                wanted.values[0]
+                for wanted in each.claim.spec.requirements
+                if key and wanted.key == key and wanted.operator == "In" and wanted.values
+            )
+    return dict(sorted(counts.items()))
 
 
 def same(left: Problem, right: Problem) -> bool:
@@ -43,6 +58,7 @@ def same(left: Problem, right: Problem) -> bool:
         and left.namespaces is right.namespaces
         and left.storage is right.storage
         and left.bound_nodes is right.bound_nodes
+        and left.promised == right.promised
         and left.policy == right.policy
         and len(left.pods) == len(right.pods)
         and all(one is other or one == other for one, other in zip(left.pods, right.pods, strict=True))

@@ -116,7 +116,11 @@ class View:
 
     def used(self) -> Mapping[str, Resources]:
         """Pool to what its nodes have together, by name."""
-        return {pool: dict(sorted(self._used[pool].items())) for pool in sorted(self._used)}
+        return {pool: self.used_by(pool) for pool in sorted(self._used)}
+
+    def used_by(self, pool: str) -> Resources:
+        """What the nodes of one pool have together."""
+        return dict(sorted(self._used.get(pool, {}).items()))
 
 
 def _place(each: StateNode | None) -> ExistingNode | None:

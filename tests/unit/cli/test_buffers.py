@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from joiner.cli.buffers import LOWEST_PRIORITY, Sources, virtual_pods
+from joiner.cli.buffers import Sources
 from joiner.model.capacitybuffer import CapacityBuffer
 from joiner.model.codec import decode
 from joiner.model.pod import Pod
 from joiner.model.podrules import is_provisionable
 from joiner.model.workload import Deployment, PodTemplate
+from joiner.state.buffers import LOWEST_PRIORITY, is_virtual, virtual_pods
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
@@ -56,6 +57,7 @@ def test_a_virtual_pod_is_like_the_template_but_belongs_nowhere() -> None:
     (pod,) = pods(**BY_TEMPLATE, replicas=1) or ()
 
     assert is_provisionable(pod)
+    assert is_virtual(pod)
     assert (pod.name, pod.metadata.namespace, pod.metadata.labels) == ("capacity-buffer-web-0", "team", {"app": "web"})
     assert (pod.spec.node_name, pod.spec.priority) == ("", LOWEST_PRIORITY)
     assert [volume.name for volume in pod.spec.volumes] == ["scratch"]

@@ -102,8 +102,13 @@ def test_a_pod_that_is_given_twice_counts_once_and_is_told() -> None:
 def test_pods_without_requests_are_told_with_their_number() -> None:
     bare = deployment("bare", replicas=4).replace("{cpu: '1', memory: 1Gi}", "{}")
 
-    assert "4 of 5 pods request no cpu (Deployment bare): they take none in this plan" in notes(bare, pod("a"))
-    assert "4 of 5 pods request no memory" in notes(bare, pod("a"))
+    assert "4 of 5 pods request no cpu and no memory (Deployment bare): they take none" in notes(bare, pod("a"))
+
+
+def test_pods_that_request_only_one_of_the_two_are_told_by_which_is_missing() -> None:
+    half = deployment("half", replicas=2).replace("cpu: '1', ", "")
+
+    assert "2 of 2 pods request no cpu (Deployment half)" in notes(half)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """The queue that gets pods to leave."""
 
 import asyncio
+from typing import Any
 
 from tests.builders import pod
 from tests.unit.controllers.lifeworld import LifeWorld, bound, live, seconds
 
+from joiner.kube.client import WatchEvent
+from joiner.kube.errors import Conflict
 from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.policy import PodDisruptionBudget
+from joiner.sim.client import Call, NoMeddler, Told
 
 MINUTE = 60.0
 BUDGET = decode(
@@ -51,6 +55,30 @@ def test_a_pod_that_is_asked_is_evicted_once() -> None:
         assert world.events("Evicted") == ["Pod default/web"]
 
     live(story)
+
+
+class Deaf(NoMeddler):
+    """From some moment on nothing that happens to pods is heard of."""
+
+    deaf = False
+
+    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
+        return Told(delay_s=MINUTE if self.deaf and call.kind is Pod else 0.0)
+
+
+def test_a_pod_is_not_evicted_again_before_the_cache_has_heard_of_it() -> None:
+    meddler = Deaf()
+
+    async def story(world: LifeWorld) -> None:
+        web = await a_pod(world)
+        meddler.deaf = True
+        for _ in range(4):
+            world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+            await asyncio.sleep(1)
+
+        assert requests(world) == {"200": 1.0}
+
+    live(story, meddler=meddler)
 
 
 def test_a_budget_is_asked_again_with_patience() -> None:
@@ -148,3 +176,29 @@ def test_pods_of_a_node_that_stays_are_asked_no_longer() -> None:
         assert not going(world)
 
     live(story)
+
+
+class Disagrees(NoMeddler):
+    """The first eviction is answered with a conflict."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def before(self, call: Call) -> float:
+        if call.verb == "evict":
+            self.asked += 1
+            if self.asked == 1:
+                raise Conflict("somebody was faster")
+        return 0.0
+
+
+def test_a_pod_is_asked_again_after_a_conflict() -> None:
+    async def story(world: LifeWorld) -> None:
+        web = await a_pod(world)
+        world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
+        await asyncio.sleep(1)
+
+        assert going(world)
+        assert requests(world) == {"409": 1.0, "200": 1.0}
+
+    live(story, meddler=Disagrees())

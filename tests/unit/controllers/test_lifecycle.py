@@ -48,14 +48,14 @@ class Refusing(NoCloudMeddler):
 
 
 class LosesStatus(NoMeddler):
-    """The first status that is written never arrives."""
+    """So many times a status that is written never arrives."""
 
-    def __init__(self) -> None:
-        self.lost = 0
+    def __init__(self, times: int) -> None:
+        self.left = times
 
     def before(self, call: Call) -> float:
-        if call.verb == "status" and not self.lost:
-            self.lost += 1
+        if call.verb == "status" and self.left:
+            self.left -= 1
             raise Unreachable("no answer")
         return 0.0
 
@@ -130,7 +130,7 @@ def test_a_lost_status_does_not_buy_a_second_machine() -> None:
         assert world.condition("Launched").status == "True"
         assert cloud.asked == 1
 
-    live(story, cloud_meddler=cloud, meddler=LosesStatus())
+    live(story, cloud_meddler=cloud, meddler=LosesStatus(1))
 
 
 @pytest.mark.parametrize("at", [0.02, 0.1, 0.2, 0.245, 0.26])
@@ -252,6 +252,26 @@ def test_a_startup_taint_that_was_removed_does_not_come_back() -> None:
         assert world.condition("Initialized").status == "True"
 
     live(story, claim(startupTaints=[STARTUP]))
+
+
+def test_a_startup_taint_does_not_come_back_though_the_registration_was_not_written_down() -> None:
+    meddler = LosesStatus(0)
+
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        meddler.left = 3
+        world.join()
+        await asyncio.sleep(1)
+        node = world.node("node-c")
+        assert [taint.key for taint in node.spec.taints] == ["example.com/starting"]
+        world.change(node, spec=replace(node.spec, taints=()))
+        await asyncio.sleep(MINUTE)
+
+        assert world.condition("Registered").status == "True"
+        assert world.node("node-c").spec.taints == ()
+        assert not world.events("UnregisteredTaintMissing")
+
+    live(story, claim(startupTaints=[STARTUP]), meddler=meddler)
 
 
 def test_two_nodes_of_one_machine_register_neither() -> None:

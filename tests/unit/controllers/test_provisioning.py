@@ -9,8 +9,10 @@ from tests.unit.controllers.workshop import Workshop, at_work, own_node, ready_p
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.controllers.claims import Wish, dynamic_claim
 from joiner.kube.errors import Unreachable
+from joiner.model.affinity import TopologySpreadConstraint
+from joiner.model.cluster import Service
 from joiner.model.codec import decode
-from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
+from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodepool import NodePool, NodePoolSpec
@@ -289,3 +291,18 @@ def test_a_failure_at_the_server_is_survived_and_the_pods_are_not_forgotten() ->
         shop.failures.clear()
 
     at_work(test, meddler=Down())
+
+
+def test_pods_without_spread_constraints_get_those_of_the_scheduler() -> None:
+    hard = TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=1, when_unsatisfiable="DoNotSchedule")
+    service = decode(
+        {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}, Service
+    )
+
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(), service, *(waiting_pod(f"web-{n}", labels={"app": "web"}) for n in range(4)))
+        await seconds(5)
+
+        assert len(shop.claims()) == 4
+
+    at_work(test, spread={"default-scheduler": (hard,)})

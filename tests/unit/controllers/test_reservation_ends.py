@@ -69,4 +69,8 @@ def test_a_machine_in_a_reservation_that_the_class_no_longer_names_stays_reserve
 
         assert kinds(world) == ("reserved", "cr-1") * 2
 
+        world.cloud.cancel_reservation("cr-1")
+        await asyncio.sleep(130)
+        assert kinds(world) == ("on-demand", None) * 2
+
     live(story, claim("other"))

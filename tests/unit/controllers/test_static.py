@@ -17,7 +17,7 @@ from joiner.model.pod import PodStatus
 
 def both(shop: Workshop) -> Iterable[Controller]:
     seen: dict[str, Any] = {"informers": shop.informers, "cluster": shop.cluster, "managed": shop.managed}
-    yield StaticProvisioning(**seen, claims=shop.claims_writer)
+    yield StaticProvisioning(**seen, catalogs=shop.catalogs, claims=shop.claims_writer)
     yield StaticDeprovisioning(**seen, client=shop.client, clock=shop.clock, options=shop.options)
 
 
@@ -112,5 +112,18 @@ def test_scaling_to_nothing_removes_every_claim_once() -> None:
         await seconds(30)
 
         assert shop.claims() == []
+
+    at_work(test, more=both)
+
+
+def test_a_pool_that_can_buy_nothing_waits_until_it_can() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.shop.sell_out()
+        shop.load(ready_pool(replicas=2))
+        await seconds(170)
+        assert shop.claims() == []
+
+        await seconds(60)
+        assert len(shop.claims()) == 2
 
     at_work(test, more=both)

@@ -36,6 +36,7 @@ from joiner.model.pod import Pod, PodCondition, PodStatus
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
+from joiner.scheduling.spreaddefaults import Defaults
 from joiner.sim.client import Meddler
 from joiner.sim.loop import EPOCH
 from joiner.state.cluster import Cluster
@@ -87,6 +88,7 @@ class Workshop:
         more: Callable[["Workshop"], Iterable[Controller]],
         *,
         buffered: bool = False,
+        spread: Defaults | None = None,
     ) -> None:
         self.world, self.server, self.clock, self.client = world, world.server, world.clock, world.client
         self.options = options
@@ -131,6 +133,7 @@ class Workshop:
                 options=options,
                 vocabulary=VOCABULARY,
                 room=self.room,
+                spread=spread,
                 compute=self._compute,
             ),
             Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims_writer),
@@ -209,12 +212,13 @@ def at_work(
     more: Callable[[Workshop], Iterable[Controller]] = lambda shop: (),
     meddler: Meddler | None = None,
     buffered: bool = False,
+    spread: Defaults | None = None,
     **options: Any,
 ) -> None:
     """Run a test with everything at work."""
 
     async def main(world: Served) -> None:
-        shop = Workshop(world, Options(**options), more, buffered=buffered)
+        shop = Workshop(world, Options(**options), more, buffered=buffered, spread=spread)
         tasks = Tasks()
         tasks.start("manager", shop.manager.run())
         tasks.start("recorder", shop.recorder.run())

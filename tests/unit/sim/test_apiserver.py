@@ -92,6 +92,29 @@ def test_the_status_at_birth_depends_on_the_kind() -> None:
     served(test)
 
 
+def test_times_are_whole_seconds_from_birth() -> None:
+    async def test(world: Served) -> None:
+        moment = EPOCH + timedelta(seconds=1.5)
+        ready = NodeCondition(type="Ready", status="True", last_transition_time=moment)
+        node = await world.client.create(Node(metadata=ObjectMeta(name="a"), status=NodeStatus(conditions=(ready,))))
+
+        assert node.status.conditions[0].last_transition_time == EPOCH + timedelta(seconds=1)
+
+    served(test)
+
+
+def test_a_status_that_is_so_already_is_not_written_again() -> None:
+    async def test(world: Served) -> None:
+        old = await world.client.create(pod())
+        running = replace(old, status=PodStatus(phase="Running"))
+        first = await world.client.patch_status(old, running)
+        again = await world.client.patch_status(old, running)
+
+        assert again is first
+
+    served(test)
+
+
 def test_a_kind_without_a_status_has_none_to_write() -> None:
     async def test(world: Served) -> None:
         made = await world.client.create(Lease(metadata=ObjectMeta(name="a", namespace="default")))
@@ -150,11 +173,24 @@ def test_a_pool_that_only_controllers_find_wrong_may_enter() -> None:
 
 def test_deleting_moves_the_generation_once() -> None:
     async def test(world: Served) -> None:
-        await world.client.create(Node(metadata=ObjectMeta(name="a", finalizers=("example.com/waits",))))
-        for _ in range(2):
-            await world.client.delete(Node, "a")
+        made = await world.client.create(pod(nodeName="a"))
+        for grace in (None, 10, 5):
+            await world.client.delete(Pod, "web", "default", grace_period_s=grace)
 
-        assert world.server.get(Node, "a").metadata.generation == 2
+        assert world.server.get(Pod, "web", "default").metadata.generation == made.metadata.generation + 1
+
+    served(test)
+
+
+def test_the_hour_of_a_pod_is_when_its_grace_is_over() -> None:
+    async def test(world: Served) -> None:
+        await world.client.create(pod(nodeName="a"))
+        hours = []
+        for grace in (None, 10):
+            world.server.delete("test", Pod, "web", "default", grace_s=grace)
+            hours.append(world.server.get(Pod, "web", "default").metadata.deletion_timestamp)
+
+        assert hours == [EPOCH + timedelta(seconds=30), EPOCH + timedelta(seconds=10)]
 
     served(test)
 

@@ -207,12 +207,34 @@ def test_an_unready_pod_goes_as_the_policy_says(policy: str | None, healthy: int
 def test_a_quiet_budget_is_not_written() -> None:
     async def test(world: Served) -> None:
         await world.client.create(budget(minAvailable=1))
-        await running(world, "web-0")
+        await running(world, "web-0", await workload(world, 1))
         await state(world)
         before = len(world.trace)
         await world.client.create(pod("other"))
+        top = await world.client.get(Deployment, "web", "default")
+        await world.client.patch(top, replace(top, spec=replace(top.spec, replicas=5)))
         await asyncio.sleep(10)
 
-        assert len(world.trace) == before + 1
+        assert len(world.trace) == before + 2
+
+    served(test)
+
+
+def test_nobody_knows_how_many_pods_without_a_controller_there_should_be() -> None:
+    async def test(world: Served) -> None:
+        await world.client.create(budget(maxUnavailable=1))
+        await running(world, "web-0")
+
+        assert await state(world) == (0, 1, 0, 0)
+
+    served(test)
+
+
+def test_a_budget_that_asks_for_nobody_lets_no_unready_pod_go() -> None:
+    async def test(world: Served) -> None:
+        await world.client.create(budget(minAvailable=0))
+        await running(world, "sick", ready=False)
+
+        assert await evicted(world, "sick") == [False]
 
     served(test)

@@ -299,6 +299,16 @@ def test_a_pod_alike_that_it_dislikes_is_not_itself() -> None:
     assert check_placement(bound, A, places(A, bound)) == []
 
 
+def test_a_node_that_moves_takes_its_pods_along() -> None:
+    known = places(A, node("node-a2", "a"), *on("node-a2", web("x", "db")))
+    asked = web(affinity=away_from("db", ZONE))
+    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == [placing.UNWELCOME]
+
+    known.apply(None, node("node-a2", "b"))
+
+    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == []
+
+
 # -- what is taken ---------------------------------------------------------------------------------------------------------
 
 

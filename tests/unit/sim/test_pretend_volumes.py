@@ -92,6 +92,33 @@ def test_a_node_that_goes_before_the_volume_is_made_is_chosen_anew() -> None:
     in_town(test)
 
 
+def test_a_claim_promised_to_a_node_that_is_gone_is_free_again() -> None:
+    async def test(town: Town) -> None:
+        promised = claim()
+        promised = replace(promised, metadata=replace(promised.metadata, annotations={SELECTED: "ghost"}))
+        town.create(storage(), promised)
+        await town.run(10)
+
+        assert SELECTED not in town.all(PersistentVolumeClaim)[0].metadata.annotations
+
+    in_town(test)
+
+
+def test_a_node_that_whoever_makes_volumes_declines_is_chosen_anew() -> None:
+    async def test(town: Town) -> None:
+        town.create(node("a", "a"), storage(), claim(), pod(claims=["data"]))
+        await town.run(1)
+        selected = town.server.get(PersistentVolumeClaim, "data", "default")
+        assert selected.metadata.annotations == {SELECTED: "a"}
+
+        declined = replace(selected, metadata=replace(selected.metadata, annotations={}))
+        town.server.patch("test", selected, declined)
+        await town.run(15)
+        assert town.all(PersistentVolumeClaim)[0].metadata.annotations == {SELECTED: "a"}
+
+    in_town(test, absent=("volumes",))
+
+
 @pytest.mark.parametrize(("zones", "expected"), [((), "a"), (("c",), "c")], ids=["where nodes are", "where it may be"])
 def test_an_immediate_class_makes_its_volume_at_once(zones: tuple[str, ...], expected: str) -> None:
     async def test(town: Town) -> None:
@@ -218,6 +245,9 @@ def test_a_pod_that_comes_back_in_time_keeps_its_attachment() -> None:
         await town.run(20)
 
         assert [each.metadata.uid for each in town.all(VolumeAttachment)] == [before.metadata.uid]
+        await town.client.delete(Pod, "again", "default", grace_period_s=0)
+        await town.run(4)
+        assert attached(town) == {"a": True}
 
     in_town(test)
 

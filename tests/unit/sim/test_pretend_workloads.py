@@ -13,12 +13,12 @@ from joiner.model.pod import Pod
 from joiner.model.policy import PriorityClass, RuntimeClass
 from joiner.model.resources import of
 from joiner.model.storage import PersistentVolumeClaim
-from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet
-from joiner.sim.client import Call, NoMeddler
+from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet, WorkloadStatus
+from joiner.sim.client import Call, NoMeddler, Told
 from joiner.sim.loop import EPOCH
 from joiner.sim.workloads import admit
 from joiner.sim.workloads.jobs import wanted
-from joiner.sim.workloads.replicas import first_to_go, grown
+from joiner.sim.workloads.replicas import first_to_go, grown, shrunk
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 
@@ -159,22 +159,63 @@ def test_the_newest_template_grows_as_the_others_leave(wanted: int, newest: int,
     assert grown(wanted, newest, others) == becomes
 
 
-def test_no_pod_too_many_is_made_while_answers_are_lost() -> None:
-    class Deaf(NoMeddler):
-        def after(self, call: Call) -> float:
-            if call.verb == "create" and call.kind is Pod and not town_pods:
-                town_pods.append(call)
+class Trouble(NoMeddler):
+    """Events about pods come late, or answers to their making do; the first answer is lost if so wanted."""
+
+    def __init__(self, *, events_s: float = 0.0, answers_s: float = 0.0, lost: int = 0) -> None:
+        self.events_s, self.answers_s, self.lost = events_s, answers_s, lost
+
+    def after(self, call: Call) -> float:
+        if call.verb == "create" and call.kind is Pod:
+            if self.lost:
+                self.lost -= 1
                 raise Unreachable("lost")
-            return 0.0
+            return self.answers_s
+        return 0.0
 
-    town_pods: list[Call] = []
+    def event(self, call: Call, event: Any) -> Told:
+        return Told(delay_s=self.events_s if call.kind is Pod else 0.0)
 
+
+TROUBLES = {
+    "events come late": Trouble(events_s=3.0),
+    "answers come late": Trouble(answers_s=3.0),
+    "an answer is lost": Trouble(lost=1),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+def test_the_number_of_pods_is_right_although(trouble: Trouble) -> None:
     async def test(town: Town) -> None:
         town.create(node("a"), deployment(3))
-        await town.run(30)
-        assert len(town.pods("web")) == 3
+        await town.run(100)
+        born = town.server.trace.verbs["create"]
+        for replicas in (5, 2):
+            await change(town, Deployment, "web", replicas=replicas)
+            await town.run(100)
+            assert len(town.pods("web")) == replicas
+        assert town.server.trace.verbs["create"] == born + 2
+        assert town.server.trace.verbs["delete"] == 3
 
-    in_town(test, workloads=Deaf())
+    in_town(test, workloads=trouble)
+
+
+def replica_set(name: str, replicas: int, ready: int) -> ReplicaSet:
+    found = decode({"metadata": {"name": name}, "spec": {"replicas": replicas}}, ReplicaSet)
+    return replace(found, status=WorkloadStatus(ready_replicas=ready))
+
+
+@pytest.mark.parametrize(
+    ("newest", "old", "stay"),
+    [((0, 0), (8, 8), 6), ((2, 0), (8, 8), 6), ((2, 2), (8, 8), 4), ((2, 0), (8, 5), 6), ((4, 4), (6, 1), 2)],
+    ids=["begins", "the new are not ready", "the new are ready", "some old are broken", "most old are broken"],
+)
+def test_old_templates_shrink_as_far_as_six_of_eight_are_ready(
+    newest: tuple[int, int], old: tuple[int, int], stay: int
+) -> None:
+    ((_, left),) = shrunk(8, replica_set("new", *newest), [replica_set("old", *old)])
+
+    assert left == stay
 
 
 # -- who goes first --------------------------------------------------------------------------------------------------------
@@ -331,6 +372,19 @@ def test_a_daemon_leaves_a_node_that_drives_it_out(effect: str, stays: bool) -> 
         await town.client.patch(found, replace(found, spec=tainted.spec))
         await town.run(10)
         assert bool(town.pods()) is stays
+
+    in_town(test)
+
+
+def test_a_daemon_that_is_leaving_is_waited_for() -> None:
+    async def test(town: Town) -> None:
+        town.create(node("a"), daemon())
+        await town.run(10)
+        await town.client.delete(Pod, town.pods()[0].name, "default")
+        await town.run(0.5)
+        assert len(town.all(Pod)) == 1
+        await town.run(10)
+        assert [pod.status.phase for pod in town.pods()] == ["Running"]
 
     in_town(test)
 

@@ -17,6 +17,7 @@ from joiner.model.policy import PodDisruptionBudget
 from joiner.model.storage import CSINode, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.state.cluster import LAUNCH_PATIENCE, Cluster
+from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -139,7 +140,10 @@ def test_nodes_that_nobody_claimed_are_taken_as_they_are() -> None:
     ],
 )
 def test_a_node_is_looked_at_once_it_can_be_told_what_it_is(thing: Node, tracked: bool) -> None:
-    assert len(seen(thing).nodes) == tracked
+    made = Cluster(Vocabulary(), Managed(()))
+    tell(made, thing)
+
+    assert len(made.snapshot(NOW).nodes) == tracked
 
 
 def test_a_claim_that_is_launched_is_one_with_its_node_whichever_came_first() -> None:

@@ -83,6 +83,8 @@ class Lifecycle(Reconciler):
         if change.after is None:
             self._launch.forget(change.before.metadata.uid)
             return ()
+        if change.before is not None and _concerns_us(change.before) == _concerns_us(change.after):
+            return ()
         return (Key("", change.after.name),)
 
     def _claims_of_node(self, change: Change) -> Iterable[Key]:
@@ -135,3 +137,10 @@ class Lifecycle(Reconciler):
             return
         pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
         count_disrupted(self._metrics, claim, pool, reason)
+
+
+def _concerns_us(claim: NodeClaim) -> tuple[object, ...]:
+    """What may make a step decide differently; when a pod last came is not among it, and changes most often."""
+    metadata = claim.metadata
+    written = (metadata.labels, metadata.annotations, metadata.finalizers, metadata.deletion_timestamp)
+    return (*written, claim.status.conditions, claim.status.provider_id)

@@ -14,6 +14,7 @@ from joiner.kube.informer import Informers
 from joiner.model import labels
 from joiner.model.claimconditions import LAUNCHED
 from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
@@ -119,10 +120,12 @@ class Launch:
             counts = ", ".join(f"{key} {count} of {asked[key].min_values}" for key, count in sorted(short.items()))
             raise InsufficientCapacity(f"what can be bought now does not leave the values minValues asks for: {counts}")
         try:
-            return await self._provider.create(claim, options)
+            instance = await self._provider.create(claim, options)
         except InsufficientCapacity:
             self._refused.add(claim.metadata.uid)
             raise
+        promise = launch.promised(catalog, instance.labels)
+        return replace(instance, capacity=promise[0], allocatable=promise[1]) if promise is not None else instance
 
     def _failed(self, draft: Draft, attempts: _Attempts, error: CloudError) -> Result:
         attempts.failures += 1

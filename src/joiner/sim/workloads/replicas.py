@@ -169,12 +169,9 @@ def shrunk(wanted: int, newest: ReplicaSet, old: list[ReplicaSet]) -> list[tuple
     spare = total - least - max(0, newest.spec.replicas - newest.status.ready_replicas)
     left = {each.name: each.spec.replicas for each in old}
     for each in old:
-        broken = max(0, each.spec.replicas - each.status.ready_replicas)
-        cut = max(0, min(spare, broken))
+        cut = max(0, min(spare, each.spec.replicas - each.status.ready_replicas))
         left[each.name] -= cut
         spare -= cut
-    ready = newest.status.ready_replicas + sum(each.status.ready_replicas for each in old)
-    spare = min(spare, ready - least)
     for each in old:
         cut = max(0, min(spare, left[each.name]))
         left[each.name] -= cut

@@ -1,0 +1,87 @@
+"""`joiner simulate --hunt`: many seeds, each a world with faults in it, played by as many processes as there are cores."""
+
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from joiner.cli import output
+from joiner.cli.output import Column, Table
+from joiner.sim.hunt import HOURS, Outcome, hunt, missing
+from joiner.sim.trace import Trace
+
+ENOUGH: Final = 100
+"""In so many seeds everything that can occur should have."""
+SHOWN: Final = 40
+"""How many of the last steps before a violation are shown."""
+
+
+def run(first: int, number: int, jobs: int | None, trace_path: Path | None, form: str) -> None:
+    """Play the seeds, show what was found, and end with exit code 1 if anything was."""
+    counts: Counter[str] = Counter()
+    broken: list[Outcome] = []
+    for played, outcome in enumerate(_outcomes(first, number, jobs, trace_path), start=1):
+        counts.update(outcome.counts)
+        if not outcome.sound:
+            broken.append(outcome)
+            _show_violation(outcome)
+        if sys.stderr.isatty():
+            click.echo(f"\r{played} of {number} seeds, {len(broken)} with violations", err=True, nl=played == number)
+    never = missing(counts) if number >= ENOUGH else ()
+    _show(first, number, counts, broken, never, form)
+    if broken or never:
+        sys.exit(1)
+
+
+def _outcomes(first: int, number: int, jobs: int | None, trace_path: Path | None) -> Iterator[Outcome]:
+    seeds = range(first, first + number)
+    workers = min(jobs or os.cpu_count() or 1, number)
+    if workers == 1 or trace_path is not None:
+        for seed in seeds:
+            lines: list[str] = []
+            yield hunt(seed, trace=Trace(sink=lines.append if trace_path is not None else None))
+            if trace_path is not None:
+                trace_path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap(hunt, seeds)
+
+
+def _show_violation(outcome: Outcome) -> None:
+    click.echo(f"seed {outcome.seed}:", err=True)
+    for violation in outcome.violations:
+        click.echo(f"  {output.safe(violation)}", err=True)
+    click.echo("  the last steps before:", err=True)
+    for line in outcome.last[-SHOWN:]:
+        click.echo(f"    {output.safe(line)}", err=True)
+    again = f"joiner simulate --hunt 1 --seed {outcome.seed} --trace steps.txt"
+    click.echo(f"  to see every step: {again}", err=True)
+
+
+def _show(
+    first: int, number: int, counts: Counter[str], broken: list[Outcome], never: tuple[str, ...], form: str
+) -> None:
+    if form == output.JSON:
+        found = {
+            "first": first,
+            "seeds": number,
+            "hours": HOURS,
+            "violations": {str(each.seed): list(each.violations) for each in broken},
+            "counts": dict(sorted(counts.items())),
+            "never": list(never),
+        }
+        output.data(found, form)
+        return
+    rows = tuple((name, str(count)) for name, count in sorted(counts.items()))
+    output.table(Table((Column("WHAT OCCURRED"), Column("TIMES", right=True)), rows))
+    click.echo()
+    for name in never:
+        click.echo(f"never occurred: {name}")
+    seeds = ", ".join(str(each.seed) for each in broken)
+    verdict = f"violations in {len(broken)} seeds: {seeds}" if broken else "no violation"
+    click.echo(f"{number} seeds from {first} on, {HOURS} virtual hours each: {verdict}")

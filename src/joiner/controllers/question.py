@@ -1,0 +1,92 @@
+"""Which pools may be asked, with what they can buy now. Everybody who plans asks in the same way."""
+
+from typing import Final
+
+from joiner.cloud.cached import Catalogs
+from joiner.cloud.errors import CloudError
+from joiner.kube.informer import Informers
+from joiner.model.cluster import Service
+from joiner.model.conditions import READY, is_true
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
+from joiner.options import Options
+from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
+from joiner.scheduling.plan import Reason
+from joiner.scheduling.problem import Policy, PoolOption
+from joiner.scheduling.spreaddefaults import Defaults, Selectors, with_defaults
+from joiner.state.managed import Managed
+from joiner.state.snapshot import Snapshot
+from joiner.state.usage import used_by
+
+CONTROLLERS: Final[tuple[type[ReplicaSet | StatefulSet | ReplicationController], ...]] = (
+    ReplicaSet,
+    StatefulSet,
+    ReplicationController,
+)
+"""What makes pods, and says which of them belong together."""
+NOTHING_TO_BUY: Final = "no instance type that can be bought now meets its requirements"
+
+
+class Pools:
+    """The pools that buy nodes for pods."""
+
+    def __init__(self, *, informers: Informers, managed: Managed, catalogs: Catalogs) -> None:
+        self._informers = informers
+        self._managed = managed
+        self._catalogs = catalogs
+        informers.of(NodePool)
+
+    async def options(self, snapshot: Snapshot) -> tuple[tuple[PoolOption, ...], tuple[Reason, ...]]:
+        """The pools that may be asked, by name; and why others are left out. One that fails never stops the others."""
+        options: list[PoolOption] = []
+        skipped: list[Reason] = []
+        for pool in self._informers.all(NodePool):
+            if not self._managed.pool(pool) or pool.spec.replicas is not None or pool.metadata.deletion_timestamp:
+                continue
+            if not is_true(pool.status.conditions, READY):
+                skipped.append(_left_out(pool, "it is not ready"))
+                continue
+            try:
+                catalog = await self._catalogs.get(pool)
+            except CloudError as error:
+                skipped.append(_left_out(pool, str(error)))
+                continue
+            if not catalog.eligible:
+                skipped.append(_left_out(pool, NOTHING_TO_BUY))
+            used = used_by(snapshot, pool.name, pool.spec.limits, catalog)
+            options.append(PoolOption(pool=pool, catalog=catalog, used=used))
+        return tuple(options), tuple(skipped)
+
+
+class SpreadDefaults:
+    """Spread constraints for pods that have none, as the cluster's own scheduler gives them."""
+
+    def __init__(self, *, informers: Informers, defaults: Defaults) -> None:
+        self._informers = informers
+        self._defaults = defaults
+        for kind in (Service, *CONTROLLERS) if defaults else ():
+            informers.of(kind)
+
+    def given(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        """The pods with their constraints, own or given."""
+        if not self._defaults:
+            return pods
+        controllers = (each for kind in CONTROLLERS for each in self._informers.all(kind))
+        return with_defaults(pods, self._defaults, Selectors(self._informers.all(Service), controllers))
+
+
+def _left_out(pool: NodePool, why: str) -> Reason:
+    return Reason(rule="nodepool", object=f"NodePool {pool.name}", message=f"left out: {why}")
+
+
+def policy_of(options: Options) -> Policy:
+    """How to plan, as people set it."""
+    return Policy(
+        preferences=options.preference_policy,
+        min_values=options.min_values_policy,
+        reserved_capacity=options.gates.reserved_capacity,
+        node_price=NODE_PRICE,
+        spot_width=SPOT_WIDTH,
+        spot_width_cost=SPOT_WIDTH_COST,
+    )

@@ -1,0 +1,37 @@
+"""How many nodes of a pool may go now: its budgets, held against the nodes it has and those that are away already."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from joiner.disruption.repair import REASON as UNHEALTHY
+from joiner.model.budget import remaining
+from joiner.model.claimconditions import INSTANCE_TERMINATING, REBOOTING, holds
+from joiner.model.node import is_ready
+from joiner.model.nodepool import NodePool
+from joiner.state.members import StateNode
+
+
+def is_rebooting(each: StateNode) -> bool:
+    """Whether the machine is being restarted."""
+    return each.claim is not None and holds(each.claim, REBOOTING)
+
+
+def counts(each: StateNode) -> bool:
+    """Whether it is one of the nodes that shares are taken of: complete, or to be complete again after a restart."""
+    if each.claim is None or each.node is None or holds(each.claim, INSTANCE_TERMINATING):
+        return False
+    return each.initialized or is_rebooting(each)
+
+
+def is_away(each: StateNode, reason: str) -> bool:
+    """Whether it uses up a budget. A node that is not ready does so for every reason but that it is broken."""
+    if each.deleting or is_rebooting(each):
+        return True
+    return reason != UNHEALTHY and each.node is not None and not is_ready(each.node)
+
+
+def left(pool: NodePool, nodes: Iterable[StateNode], reason: str, now: datetime) -> int:
+    """How many more nodes of the pool may go for that reason."""
+    counted = [each for each in nodes if each.nodepool == pool.name and counts(each)]
+    away = sum(is_away(each, reason) for each in counted)
+    return remaining(pool.spec.disruption.budgets, reason, len(counted), away, now)

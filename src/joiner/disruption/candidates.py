@@ -1,0 +1,52 @@
+"""Who may be chosen at all: what about a node, or a pod on it, forbids to touch it now. Reasons are told as sentences."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from joiner.disruption.budgets import is_rebooting
+from joiner.model import labels, podrules
+from joiner.model.pod import Pod
+from joiner.model.policy import PodDisruptionBudget
+from joiner.state.members import StateNode
+from joiner.state.pods import protects
+
+Budgets = Mapping[str, Sequence[PodDisruptionBudget]]
+"""Namespace to its disruption budgets, by name."""
+
+
+def is_out_of_reach(each: StateNode) -> bool:
+    """Whether somebody else has the node in hand: it goes, it is being restarted, or it has not come yet."""
+    if each.node is None or each.claim is None or not each.registered:
+        return True
+    going = each.deleting or each.node.metadata.deletion_timestamp is not None
+    return going or is_rebooting(each)
+
+
+def pods_object(pods: Iterable[Pod], budgets: Budgets, now: datetime) -> str:
+    """Why a pod forbids to empty its node now; nothing if none does."""
+    for pod in pods:
+        name = f"{pod.metadata.namespace}/{pod.name}"
+        if not podrules.is_disruptable(pod, now):
+            return f"pod {name} has the annotation {labels.DO_NOT_DISRUPT}"
+        protecting = [each for each in budgets.get(pod.metadata.namespace, ()) if protects(each, pod)]
+        if not podrules.is_evictable(pod, now):
+            continue
+        if len(protecting) > 1:
+            names = ", ".join(each.name for each in protecting)
+            return f"pod {name} is covered by more than one PodDisruptionBudget: {names}"
+        if any(each.status.disruptions_allowed <= 0 for each in protecting):
+            return f"PodDisruptionBudget {protecting[0].name} does not let pod {name} go"
+    return ""
+
+
+def repair_objection(each: StateNode, budgets: Budgets, now: datetime, *, bounded: bool) -> str:
+    """Why a broken node must be left alone now; nothing if it may be repaired.
+
+    The node's own do-not-disrupt does not count: nobody is served by a broken node. Pods have no say once the drain has an end.
+    """
+    assert each.node is not None
+    if each.node.metadata.annotations.get(labels.DO_NOT_REPAIR) == "true":
+        return f"it has the annotation {labels.DO_NOT_REPAIR}"
+    if not each.nodepool:
+        return "its claim belongs to no NodePool"
+    return "" if bounded else pods_object(each.pods, budgets, now)

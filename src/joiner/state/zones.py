@@ -1,0 +1,25 @@
+"""In which zone a pod that waits can run at all, in one word, to be counted by."""
+
+from typing import Final
+
+from joiner.model.labels import ZONE, Vocabulary
+from joiner.model.pod import Pod
+from joiner.scheduling.template import node_rules
+from joiner.scheduling.volumes import Shelf
+
+FLEXIBLE: Final = "flexible"
+NONE: Final = "none"
+
+
+def effective_zone(pod: Pod, shelf: Shelf, vocabulary: Vocabulary) -> str:
+    """The zone that its own demands and its volumes leave; `flexible` when there are several, `none` when they contradict."""
+    zones: set[str] = set()
+    for rule in node_rules(pod, vocabulary):
+        for place in shelf.volumes_of(pod).places:
+            both = rule.at(ZONE) & place.at(ZONE)
+            if both.complement:
+                return FLEXIBLE
+            zones |= both.values
+    if len(zones) > 1:
+        return FLEXIBLE
+    return min(zones, default=NONE)

@@ -1,0 +1,93 @@
+"""Made-up worlds with faults in them: nothing that never may happen happens, and everything comes right.
+
+Worlds of two virtual hours are played here; `joiner simulate --hunt N` plays more. Every seed that ever found something stays in
+the corpus.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from joiner.sim.generate import make
+from joiner.sim.hunt import REQUIRED, Outcome, hunt, missing
+
+SEEDS = int(os.environ.get("JOINER_SEEDS", "200"))
+"""How many seeds are played. A second version of Python plays fewer: they differ in nothing but speed."""
+PARTS = 8
+CORPUS = Path(__file__).parent / "corpus" / "seeds.txt"
+KEPT = [int(line.split()[0]) for line in CORPUS.read_text(encoding="utf-8").splitlines() if line[:1].isdigit()]
+
+
+def told(outcome: Outcome) -> str:
+    again = f"joiner simulate --hunt 1 --seed {outcome.seed} --trace steps.txt"
+    return "\n".join([f"seed {outcome.seed}", *outcome.violations, *outcome.last[-40:], again])
+
+
+@pytest.fixture
+def gathered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this run of the tests share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "counts-of-seeds"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_seed_breaks_a_rule(part: int, gathered: Path) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(part, SEEDS, PARTS):
+        outcome = hunt(seed)
+        assert outcome.sound, told(outcome)
+        assert 5 <= outcome.nodes <= 60, f"seed {seed}: {outcome.nodes} nodes"
+        assert 50 <= outcome.pods <= 500, f"seed {seed}: {outcome.pods} pods"
+        counts.update(outcome.counts)
+    (gathered / f"{part}.json").write_text(json.dumps(counts))
+    check_that_everything_occurred(gathered)
+
+
+def check_that_everything_occurred(gathered: Path) -> None:
+    """Whoever is the last to finish looks at all counts together."""
+    found = [Counter(json.loads(path.read_text())) for path in sorted(gathered.glob("*.json"))]
+    if len(found) == PARTS and SEEDS >= 200:
+        assert missing(sum(found, Counter())) == ()
+
+
+@pytest.mark.parametrize("seed", KEPT)
+def test_a_seed_that_once_failed_holds(seed: int) -> None:
+    outcome = hunt(seed)
+
+    assert outcome.sound, told(outcome)
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 7))
+def test_a_world_has_pools_and_a_restart(seed: int) -> None:
+    made = make(seed)
+
+    assert len(made.given.nodepools) >= 3
+    assert any(type(each.step).__name__ == "Restart" for each in made.steps)
+
+
+def test_the_same_seed_tells_the_same_story_under_every_hash_seed() -> None:
+    program = "from joiner.sim.hunt import hunt; print(hunt(3).digest)"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": number},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for number in ("1", "2")
+    }
+
+    assert len(digests) == 1
+
+
+def test_what_must_occur_in_a_long_hunt_is_known_by_name() -> None:
+    assert missing({}) == REQUIRED
+    assert missing(dict.fromkeys(REQUIRED, 1)) == ()
