@@ -6,6 +6,7 @@ services of equal replicas, a minority of them constrained, on the types and pri
 with a preference that can be met, one that cannot, and one that makes them want a node each.
 """
 
+import json
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -206,3 +207,29 @@ def preferences(pods: int, types: int = 400) -> dict[str, Any]:
     pool = {"metadata": {"name": "default"}, "spec": {"template": {"spec": {"requirements": []}}}}
     name = f"preferences-{pods}x{types}"
     return {"name": name, "nodePools": [pool], "instanceTypes": proportional_types(types), "pods": made}
+
+
+def with_reservations(document: dict[str, Any], count: int) -> dict[str, Any]:
+    """The same question with so many capacity reservations of one instance each, evenly over the types."""
+    types = [dict(each) for each in document["instanceTypes"]]
+    step = max(1, len(types) // count)
+    for number in range(count):
+        chosen = types[number * step % len(types)]
+        (zone,) = (each["values"] for each in chosen["offerings"][0]["requirements"] if each["key"] == ZONE)
+        reserved = {
+            "requirements": [
+                _one_of(CAPACITY_TYPE, "reserved"),
+                _one_of(ZONE, *zone),
+                _one_of("oracle.test/reservation-id", f"cr-{number:03d}"),
+            ],
+            "price": 1e-6 * chosen["offerings"][0]["price"],
+            "available": True,
+            "reservationCapacity": 1,
+        }
+        chosen["offerings"] = [*chosen["offerings"], reserved]
+    pools = json.loads(json.dumps(document["nodePools"]))
+    for pool in pools:
+        for each in pool["spec"]["template"]["spec"]["requirements"]:
+            if each["key"] == CAPACITY_TYPE:
+                each["values"] = [*each["values"], "reserved"]
+    return {**document, "name": f"{document['name']}-{count}reserved", "instanceTypes": types, "nodePools": pools}

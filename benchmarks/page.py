@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import dials
+from benchmarks import dials, growth
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -21,7 +21,7 @@ PLANS = """*Theirs* is Karpenter's own scheduler (v1.15.0, one worker), asked th
 the mix of its scheduling benchmark, `deployments` are services on EC2 types and prices, `preferences` are pods that would like
 a node each. Seconds are the whole call; prices are those of the claims, each at its cheapest offering. The *bound* is a price
 below which no plan can be, proven for each question; it knows nothing of spread and affinity, so the cheapest possible plan
-may well cost more."""
+may well cost more. *MB* is the peak memory of a process that reads the question and answers it."""
 
 
 def _kept(name: str) -> dict[str, Any]:
@@ -36,8 +36,9 @@ def _where(kept: dict[str, Any]) -> str:
 
 def _plans(kept: dict[str, Any]) -> list[str]:
     lines = [
-        "| question | ours, s | theirs, s | times faster | bound, $/h | ours ÷ bound | theirs ÷ bound | nodes | theirs |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| question | ours, s | theirs, s | times faster | bound, $/h | ours ÷ bound | theirs ÷ bound | nodes | theirs |"
+        " MB | theirs |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, row in kept["numbers"].items():
         own, other, ratio = row["ours"], row.get("theirs", {}), row.get("ratio", {})
@@ -45,7 +46,7 @@ def _plans(kept: dict[str, Any]) -> list[str]:
         cells = [
             name, own["seconds"], other.get("seconds", ""), ratio.get("times faster", ""), least,
             f"{own['price'] / least:.2f}", f"{other['price'] / least:.2f}" if other else "", own["nodes"],
-            other.get("nodes", ""),
+            other.get("nodes", ""), own.get("peak MB", ""), other.get("peak MB", ""),
         ]  # fmt: skip
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return lines
@@ -53,7 +54,7 @@ def _plans(kept: dict[str, Any]) -> list[str]:
 
 def text() -> str:
     """The whole page."""
-    catalog, plans, turned = _kept("catalog"), _kept("scheduling"), _kept("dials")
+    catalog, plans, turned, grown = _kept("catalog"), _kept("scheduling"), _kept("dials"), _kept("growth")
     parts = [
         INTRODUCTION,
         "## Plans",
@@ -63,6 +64,14 @@ def text() -> str:
         _where(plans),
         "",
         *_plans(plans),
+        "",
+        "## Growth",
+        "",
+        grown["question"],
+        "",
+        _where(grown),
+        "",
+        *growth.lines(grown),
         "",
         "## Dials",
         "",
@@ -84,6 +93,12 @@ def text() -> str:
     return "\n".join(parts)
 
 
+def figure() -> str:
+    """How time grows, drawn."""
+    return growth.svg(_kept("growth"))
+
+
 def write() -> None:
     """Bring the page up to date."""
     PAGE.write_text(text(), encoding="utf-8")
+    growth.FIGURE.write_text(figure(), encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from benchmarks import page
+from benchmarks import growth, page
 from tools import gen_reference
 
 from joiner.cli.main import COMMANDS, cli
@@ -126,3 +126,4 @@ def test_the_page_of_measurements_is_made_from_the_numbers_that_are_kept() -> No
     assert page.PAGE.read_text(encoding="utf-8") == page.text(), (
         "run: python -c 'from benchmarks import page; page.write()'"
     )
+    assert growth.FIGURE.read_text(encoding="utf-8") == page.figure()

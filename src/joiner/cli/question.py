@@ -238,8 +238,8 @@ def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> I
         if names:
             workloads = {"{} {}".format(*_short(heads[identity(pod)])) for pod in modest}
             yield (
-                f"{len(modest)} of {len(pods)} pods request no {' and no '.join(names)} ({passedover.listed(workloads)}): they take"
-                " none in this plan, so it may look cheaper than it will be; give them resources.requests"
+                f"{len(modest)} of {len(pods)} pods request no {' and no '.join(names)} ({passedover.listed(workloads)}):"
+                " they take none in this plan, so it may look cheaper than it will be; give them resources.requests"
             )
 
 

@@ -108,7 +108,7 @@ def _play(story: Story, seed: int, speak: bool, trace_path: Path | None) -> Play
     bar = _Bar(story) if not speak and sys.stderr.isatty() else None
     try:
         return play(story, seed=seed, trace=trace, progress=bar.at if bar else None, tell=_tell if speak else None)
-    except Unplayable as error:
+    except (StoryError, Unplayable) as error:
         raise click.ClickException(f"this story cannot be told:\n{error}") from None
     finally:
         if bar is not None:

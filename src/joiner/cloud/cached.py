@@ -6,6 +6,7 @@ tuples and never combined by arithmetic: two counters that move together would c
 
 import asyncio
 from collections.abc import Callable, Hashable
+from datetime import datetime
 from typing import Final, Protocol
 
 from joiner.catalog.build import Adjustments, Catalog, Pipeline
@@ -67,6 +68,7 @@ class _Entry:
         self.hits = self.misses = self.refetches = self.stale_serves = 0
         self.build_seconds = 0.0
         self.stale = False
+        self.fetched_at: datetime | None = None
         self.retry_at = 0.0
         self.retry_s = 0.0
 
@@ -132,6 +134,11 @@ class Catalogs:
             moved=entry.moved,
         )
 
+    def stale_since(self, pool: str) -> datetime | None:
+        """When the types that are served of a pool were asked for, if newer ones should be and could not be had."""
+        entry = self._entries.get(pool)
+        return entry.fetched_at if entry is not None and entry.stale else None
+
     def forget(self, pool: str) -> None:
         """Drop what is known of a pool that is gone."""
         self._entries.pop(pool, None)
@@ -154,11 +161,12 @@ class Catalogs:
         """The provider's types, and whether they are those of the generation."""
         for known in self._entries.values():
             if known.raw is not None and known.generation == generation and not known.stale:
-                entry.stale = False
+                entry.stale, entry.fetched_at = False, known.fetched_at
                 return known.raw, True
         if entry.stale and entry.raw is not None and self._clock.monotonic() < entry.retry_at:
             entry.stale_serves += 1
             return entry.raw, False
+        asked_at = self._clock.now()
         try:
             entry.refetches += 1
             raw = await self._provider.instance_types(pool)
@@ -167,7 +175,7 @@ class Catalogs:
                 raise
             self._failed(entry, error)
             return entry.raw, False
-        entry.stale, entry.retry_s = False, 0.0
+        entry.stale, entry.retry_s, entry.fetched_at = False, 0.0, asked_at
         return raw, True
 
     def _failed(self, entry: _Entry, error: Transient) -> None:

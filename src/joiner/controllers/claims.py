@@ -5,7 +5,8 @@ before anybody looked, it is forgotten again.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Final, NamedTuple
@@ -29,6 +30,7 @@ from joiner.observe.metrics import Metrics
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
 from joiner.scheduling.problem import PoolOption
+from joiner.state.books import Launches
 from joiner.state.cluster import Cluster
 from joiner.state.hashing import HASH_VERSION, nodepool_hash
 from joiner.state.usage import most
@@ -40,6 +42,8 @@ AT_ONCE: Final = 50
 ATTEMPTS: Final = 6
 RETRY_S_LEAST: Final = 0.5
 RETRY_S_MOST: Final = 5.0
+PROBING: Final = Backoff(1.0, 60.0)
+"""How long a pool whose launches fail is left alone before the next try."""
 LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What names end with, as an API server makes them up: no words come out, and nothing that looks like something else."""
 NAME_MAX: Final = 63
@@ -56,7 +60,7 @@ class Wish(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The claim that was written, or why there is none."""
+    """The claim that was written, or why there is none; nothing is said where it only has to wait its turn."""
 
     claim: NodeClaim | None
     problem: str = ""
@@ -81,6 +85,7 @@ class Claims:
         self._metrics = metrics
         self._vocabulary = vocabulary
         self._random = random
+        self._probes: dict[str, _Probe] = {}
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
@@ -88,6 +93,7 @@ class Claims:
         """Write a claim for each wish that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
         outcomes: list[Outcome] = []
+        turns = self._turns(wishes)
         for start in range(0, len(wishes), AT_ONCE):
             batch = wishes[start : start + AT_ONCE]
             for wish in batch:
@@ -95,9 +101,9 @@ class Claims:
                     rooms[wish.planned.nodepool] = _Room(await self._live(wish.planned.nodepool), wish.option)
             writing: list[_Writing] = []
             for wish in batch:
-                room = rooms[wish.planned.nodepool]
-                problem = room.problem or room.take(wish)
-                claim = None if problem or room.pool is None else dynamic_claim(wish, room.pool)
+                room, turn = rooms[wish.planned.nodepool], next(turns)
+                problem = room.problem or (room.take(wish) if turn else "")
+                claim = None if problem or room.pool is None or not turn else dynamic_claim(wish, room.pool)
                 writing.append(_Writing(claim, wish.pods, problem))
             await asyncio.gather(*(self._write(each, reason) for each in writing if each.claim is not None))
             outcomes.extend(Outcome(each.stored, each.problem) for each in writing)
@@ -105,6 +111,36 @@ class Claims:
                 if each.error is not None:
                     raise each.error
         return tuple(outcomes)
+
+    def _turns(self, wishes: Iterable[Wish]) -> Iterator[bool]:
+        """For each wish, whether it may be written now. Of a pool whose launches fail only one is tried at a time."""
+        left: dict[str, float] = {}
+        for wish in wishes:
+            pool = wish.planned.nodepool
+            if pool not in left:
+                left[pool] = self.allowance(pool)
+            left[pool] -= 1
+            yield left[pool] >= 0
+
+    def allowance(self, pool: str) -> float:
+        """How many claims of a pool may be written now: as many as anybody likes, unless its launches keep failing.
+
+        Then it is one at a time, later each time, until one gets its machine. Asking counts as trying.
+        """
+        probe, record, now = (
+            self._probes.setdefault(pool, _Probe()),
+            self._cluster.launches(pool),
+            self._clock.monotonic(),
+        )
+        if record.done > probe.record.done:
+            probe.failures = 0
+        elif record.failed > probe.record.failed:
+            probe.failures += 1
+        probe.record = record
+        if probe.failures and now < probe.tried_at + PROBING.after(probe.failures):
+            return 0
+        probe.tried_at = now
+        return 1 if probe.failures else math.inf
 
     async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
         """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
@@ -161,6 +197,15 @@ class Claims:
         prefix = claim.metadata.generate_name
         ending = "".join(self._random.choice(LETTERS) for _ in range(5))
         return replace(claim, metadata=replace(claim.metadata, name=prefix[: NAME_MAX - 5] + ending))
+
+
+class _Probe:
+    """How the launches of a pool went when it was last asked for, and when that was."""
+
+    def __init__(self) -> None:
+        self.record = Launches()
+        self.failures = 0
+        self.tried_at = 0.0
 
 
 class _Writing:
@@ -310,7 +355,7 @@ def _written(
     planned: PlannedClaim, requirements: Requirements, catalog: Catalog
 ) -> tuple[SelectorRequirementWithMinValues, ...]:
     """The requirements with the types that are left, and the capacity types in which some of them can be bought."""
-    reserved = requirements.at(labels.CAPACITY_TYPE).values == {labels.RESERVED}
+    reserved = bool(planned.reservations)
     names = tuple(option.name for option in planned.options)
     kinds = (labels.RESERVED,) if reserved else _capacity_types(requirements, names, catalog)
     chosen = {labels.INSTANCE_TYPE: names, **({labels.CAPACITY_TYPE: kinds} if kinds else {})}

@@ -187,7 +187,14 @@ class Provisioner(Reconciler):
             await self._tell_room(Plan(), ())
             return
         options, skipped = await self._pools.options(snapshot)
-        question = problem(snapshot, options, virtual=virtual, policy=self._policy, vocabulary=self._vocabulary)
+        question = problem(
+            snapshot,
+            options,
+            virtual=virtual,
+            policy=self._policy,
+            vocabulary=self._vocabulary,
+            stale_since=self._pools.stale_since(options),
+        )
         question = replace(question, pods=self._spread.given(question.pods))
         if self._answered is not None and same(self._answered[0], question):
             plan = self._answered[1]
@@ -204,7 +211,9 @@ class Provisioner(Reconciler):
         self._teller.plan(plan, question, skipped)
         outcomes = await self._claims.buy(_wishes(plan, question))
         self._teller.outcomes(outcomes, plan, question)
-        if not plan.not_attempted and all(outcome.claim is not None for outcome in outcomes):
+        if (
+            not plan.claims and not plan.not_attempted
+        ):  # should the same be asked after a purchase, what was bought is gone
             self._answered = (question, plan)
         return plan
 

@@ -1,5 +1,7 @@
 """Which pools may be asked, with what they can buy now. Everybody who plans asks in the same way."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from joiner.cloud.cached import Catalogs
@@ -36,6 +38,11 @@ class Pools:
         self._managed = managed
         self._catalogs = catalogs
         informers.of(NodePool)
+
+    def stale_since(self, options: Iterable[PoolOption]) -> datetime | None:
+        """Of which moment the oldest types are, if some are old because newer ones could not be had."""
+        moments = (self._catalogs.stale_since(each.pool.name) for each in options)
+        return min(filter(None, moments), default=None)
 
     async def options(self, snapshot: Snapshot) -> tuple[tuple[PoolOption, ...], tuple[Reason, ...]]:
         """The pools that may be asked, by name; and why others are left out. One that fails never stops the others."""

@@ -229,6 +229,7 @@ class Repair(Reconciler):
             storage=self._cluster.storage_of((*snapshot.waiting, *snapshot.evicted, *rehearsal.movers(gone))),
             policy=policy_of(self._options),
             vocabulary=self._vocabulary,
+            stale_since=self._pools.stale_since(options),
         )
         tried = rehearsal.rehearsed(schedule(question), question, gone, snapshot)
         if tried.obstacle:

@@ -16,7 +16,8 @@ from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import NotFound
 from joiner.kube.informer import Informers
-from joiner.model import labels, podrules
+from joiner.model import claimconditions, labels, podrules
+from joiner.model.claimconditions import DISRUPTION_REASON, REBOOTING
 from joiner.model.conditions import READY, is_true
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
@@ -72,8 +73,9 @@ class StaticProvisioning(Reconciler):
         if not await self._for_sale(pool):
             return Result(RETRY_S)
         missing = self._missing(pool, pool.spec.replicas)
+        allowed = int(min(missing, self._claims.allowance(pool.name)))
         limit = pool.spec.limits.get(NODES)
-        granted = self._cluster.reserve(pool.name, missing, None if limit is None else limit // MILLI)
+        granted = self._cluster.reserve(pool.name, allowed, None if limit is None else limit // MILLI)
         try:
             await self._claims.replicate(pool, granted)
         finally:
@@ -128,7 +130,9 @@ class StaticDeprovisioning(Reconciler):
         staying = [
             each
             for each in self._cluster.claims_of(pool.name)
-            if each.metadata.deletion_timestamp is None and not self._cluster.is_marked(each.name)
+            if each.metadata.deletion_timestamp is None
+            and not self._cluster.is_marked(each.name)
+            and not _is_being_replaced(each)
         ]
         excess = len(staying) - pool.spec.replicas
         if excess <= 0:
@@ -158,3 +162,8 @@ class StaticDeprovisioning(Reconciler):
         ours = self._options.gates.pod_deletion_cost_management
         cost = disturbance(pods, claim, now, deletion_cost_is_ours=ours)
         return (True, bool(pods) or protected, protected, cost)
+
+
+def _is_being_replaced(claim: NodeClaim) -> bool:
+    """Whether somebody is about to remove the claim and writes another one for it."""
+    return claimconditions.holds(claim, DISRUPTION_REASON) and not claimconditions.holds(claim, REBOOTING)

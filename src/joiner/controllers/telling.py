@@ -96,7 +96,7 @@ class Teller:
             for pod in pods:
                 if outcome.claim is not None:
                     self._placed(pod, outcome.claim.name)
-                else:
+                elif outcome.problem:
                     self._recorder.publish(pod, "FailedScheduling", outcome.problem, warning=True)
 
     def _times(self, plan: Plan, known: dict[str, Pod]) -> None:

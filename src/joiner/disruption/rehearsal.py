@@ -1,6 +1,7 @@
 """What would happen if nodes went: the scheduling problem of a cluster without them, and whether its answer will do."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from joiner.model import podrules
 from joiner.model.labels import Vocabulary
@@ -48,9 +49,10 @@ def question_without(
     storage: Storage,
     policy: Policy,
     vocabulary: Vocabulary,
+    stale_since: datetime | None = None,
 ) -> Problem:
     """Everything that waits and everything on those nodes, to be placed anywhere but there."""
-    base = problem(snapshot, options, policy=policy, vocabulary=vocabulary)
+    base = problem(snapshot, options, policy=policy, vocabulary=vocabulary, stale_since=stale_since)
     names = {each.name for each in gone}
     leaving = {id(pod) for each in gone for pod in each.pods if podrules.is_reschedulable(pod)}
     labelled = {each.node.name: with_hostname(each.labels, each.node.name) for each in gone if each.node is not None}

@@ -1,6 +1,8 @@
 """The objects that the words of a story stand for, as Kubernetes would have them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
@@ -12,6 +14,8 @@ from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.story import DaemonSetStep, Deploy, Given, JobStep, PodWords, PoolWords, StatefulSetStep
 
 NAMESPACE: Final = "default"
+DAWN: Final = datetime(2024, 1, 1, tzinfo=UTC)
+"""A beginning, for those who do not mind which."""
 CLASS: Final = "default"
 """The NodeClass of every pool that a story names in a few words."""
 APP: Final = "app"
@@ -24,8 +28,26 @@ _KEYS: Final = {"zone": labels.ZONE, "hostname": labels.HOSTNAME, "node": labels
 
 def pools(given: Given) -> Iterator[NodePool]:
     """The pools that a story names in a few words."""
-    for words in given.nodepools:
-        yield codec.decode(_pool(words), NodePool)
+    yield from map(pool, given.nodepools)
+
+
+def pool(words: PoolWords) -> NodePool:
+    """The pool that a few words stand for."""
+    return codec.decode(_pool(words), NodePool)
+
+
+def node_class(given: Given, folder: Path, begins: datetime = DAWN) -> KWOKNodeClass:
+    """The one NodeClass of a story, with its catalogue and reservations, some of which end a while after the beginning."""
+    reservations: list[dict[str, Any]] = []
+    for each in given.reservations:
+        told: dict[str, Any] = {
+            "id": each.id, "instanceType": each.instance_type, "zone": each.zone, "count": each.count,
+        }  # fmt: skip
+        if each.until is not None:
+            told["endTime"] = (begins + each.until.timedelta).isoformat()
+        reservations.append(told)
+    spec = {"instanceTypes": given.catalog, "capacityReservations": reservations}
+    return codec.decode({"metadata": {"name": CLASS}, "spec": spec}, KWOKNodeClass).written_in(folder)
 
 
 def _pool(words: PoolWords) -> dict[str, Any]:
@@ -45,8 +67,14 @@ def _pool(words: PoolWords) -> dict[str, Any]:
     if words.termination_grace_period is not None:
         template["terminationGracePeriod"] = words.termination_grace_period.text()
     spec: dict[str, Any] = {
-        "template": {"metadata": {"labels": dict(words.labels)}, "spec": template},
-        "disruption": {"consolidateAfter": words.consolidate_after.text(), "budgets": [{"nodes": "10%"}]},
+        "template": {
+            "metadata": {"labels": dict(words.labels), "annotations": dict(words.annotations)},
+            "spec": template,
+        },
+        "disruption": {
+            "consolidateAfter": words.consolidate_after.text(),
+            "budgets": list(map(dict, words.budgets)),
+        },
         "limits": dict(words.limits),
     }
     for name in ("weight", "replicas"):

@@ -124,11 +124,10 @@ class Checks:
     def _node(self, write: Write) -> None:
         """The finalizer of a node goes only after its machine; and what we write on a node drives no pod from it."""
         before, after = write.before, write.after
-        if write.actor == JOINER and before is not None and after is not None:
-            if before.metadata.labels != after.metadata.labels or before.spec.taints != after.spec.taints:
-                for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == after.name]:
-                    if not _ended(lodger) and lodger.metadata.deletion_timestamp is None:
-                        self._placed(lodger)
+        if write.actor == JOINER and before is not None and after is not None and not _serves_the_same(before, after):
+            for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == after.name]:
+                if not _ended(lodger) and lodger.metadata.deletion_timestamp is None:
+                    self._placed(lodger)
         if write.actor != JOINER or before is None or labels.TERMINATION_FINALIZER not in before.metadata.finalizers:
             return
         if after is None or labels.TERMINATION_FINALIZER not in after.metadata.finalizers:
@@ -283,3 +282,7 @@ def _ended(pod: Pod) -> bool:
 
 def _is_daemon(pod: Pod) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+
+
+def _serves_the_same(before: Node, after: Node) -> bool:
+    return before.metadata.labels == after.metadata.labels and before.spec.taints == after.spec.taints

@@ -73,9 +73,22 @@ class Judge:
                 found = sum(_pool(node) == pool for node in nodes)
                 if found != number:
                     yield f"pool {pool} has {found} nodes, not {number}"
+        leaving = sum(claim.metadata.deletion_timestamp is not None for claim in claims)
+        if wanted.leaving is not None and leaving != wanted.leaving:
+            yield f"{leaving} claims are being deleted, not {wanted.leaving}"
+        for key, number in wanted.tainted.items():
+            found = sum(any(taint.key == key for taint in node.spec.taints) for node in nodes)
+            if found != number:
+                yield f"{found} nodes have the taint {key}, not {number}"
+        yield from self._about_machines(wanted)
+
+    def _about_machines(self, wanted: Expectation) -> Iterator[str]:
         machines = len(self._world.cloud.machines.alive())
         if wanted.machines is not None and machines != wanted.machines:
             yield f"the cloud runs {machines} machines, not {wanted.machines}"
+        reboots = self._world.cloud.machines.reboots()
+        if wanted.reboots is not None and reboots != wanted.reboots:
+            yield f"machines came back from {reboots} restarts, not {wanted.reboots}"
         below = wanted.cost_per_hour_below
         if below is not None and self._cost() >= below:
             yield f"an hour costs {self._cost():.4f}, not less than {below}"

@@ -186,6 +186,14 @@ class MachineRoom:
             self._put(replace(machine, up=False, last_reboot=operation_id), "reboot")
             self._later(self.pace.reboots_s, self._come_up, provider_id)
 
+    def alter(self, provider_id: str, birth: Birth) -> None:
+        """Another thing is odd about a machine than was. Nobody notices until it shows."""
+        self._machines[provider_id] = replace(self._machines[provider_id], birth=birth)
+
+    def reboots(self) -> int:
+        """How often machines have come up again."""
+        return sum(max(0, machine.boots - 1) for machine in self._machines.values())
+
     def break_down(self, provider_id: str) -> None:
         """The system of a machine hangs; the cloud thinks that it runs. A reboot helps."""
         machine = self._machines[provider_id]

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.tasks import Tasks
 from joiner.model import codec
 from joiner.model.meta import KubeObject
@@ -19,8 +17,9 @@ from joiner.sim.loop import VirtualLoop, run
 from joiner.sim.machines import Pace
 from joiner.sim.market import Lot
 from joiner.sim.outages import Outages
+from joiner.sim.rehearsal import rehearse
 from joiner.sim.stage import Stage
-from joiner.sim.story import CloudWords, Expectation, Given, Story, Timed
+from joiner.sim.story import CloudWords, Expectation, Story, Timed
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
@@ -61,7 +60,11 @@ def play(
     progress: Progress | None = None,
     tell: Teller | None = None,
 ) -> Played:
-    """Tell a story from its beginning to its end. Raises Unplayable when a step makes no sense."""
+    """Tell a story from its beginning to its end.
+
+    Raises StoryError before anything runs when it names what is not there, and Unplayable when a step makes no sense.
+    """
+    rehearse(story)
     return run(lambda loop: _Telling(loop, story, seed, trace, progress, tell).tell())
 
 
@@ -169,27 +172,12 @@ class _Telling:
 
     def _given(self) -> Iterator[KubeObject]:
         given = self._story.given
-        yield node_class(given, self._story.folder, self.world)
+        yield casting.node_class(given, self._story.folder, self.world.clock.now())
         yield from casting.pools(given)
         for each in given.objects:
             yield from self._stage.objects(each)
         for path in given.manifests:
             yield from self._stage.objects(path)
-
-
-def node_class(given: Given, folder: Path, world: World) -> KWOKNodeClass:
-    """The one NodeClass of a story, with its catalogue and reservations."""
-    reservations: list[dict[str, Any]] = []
-    for each in given.reservations:
-        told: dict[str, Any] = {
-            "id": each.id, "instanceType": each.instance_type, "zone": each.zone, "count": each.count,
-        }  # fmt: skip
-        if each.until is not None:
-            told["endTime"] = (world.clock.now() + each.until.timedelta).isoformat()
-        reservations.append(told)
-    spec = {"instanceTypes": given.catalog, "capacityReservations": reservations}
-    made = codec.decode({"metadata": {"name": casting.CLASS}, "spec": spec}, KWOKNodeClass)
-    return made.written_in(folder)
 
 
 def _said(wanted: Expectation) -> str:

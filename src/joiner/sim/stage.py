@@ -162,7 +162,11 @@ class Stage:
 
     async def _sicken(self, step: Sicken) -> None:
         kind, _, status = step.sicken.partition("=")
-        struck = [each.node_name for each in self._machines(step.nodepool)][: step.nodes]
+        machines = self._machines(step.nodepool)[: step.nodes]
+        for each in machines:
+            birth = replace(each.birth, incurable=step.incurable, refuses_reboot=step.refuses_reboot)
+            self._world.cloud.machines.alter(each.provider_id, birth)
+        struck = [each.node_name for each in machines]
         for name in struck:
             await self._condition(name, kind, status or "True")
         if step.lasts is not None:

@@ -85,6 +85,8 @@ class PoolWords(Words):
     zones: tuple[str, ...] = ()
     requirements: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    """What its claims and nodes are annotated with."""
     taints: tuple[Mapping[str, str], ...] = ()
     startup_taints: tuple[Mapping[str, str], ...] = ()
     limits: Mapping[str, str | int] = {}
@@ -93,6 +95,7 @@ class PoolWords(Words):
     expire_after: Duration = NEVER
     termination_grace_period: Duration | None = None
     consolidate_after: Duration = Duration(0)
+    budgets: tuple[Mapping[str, Any], ...] = ({"nodes": "10%"},)
 
 
 class Given(Words):
@@ -262,6 +265,10 @@ class Sicken(Words):
     nodes: int = 1
     nodepool: str = ""
     lasts: Duration | None = None
+    incurable: bool = False
+    """Whether the condition outlasts a restart of the machine."""
+    refuses_reboot: bool = False
+    """Whether the machine cannot be restarted."""
 
 
 class Restart(Words):
@@ -282,6 +289,8 @@ class Timed(Value):
 
     at: Duration
     step: Any
+    path: str = ""
+    """Where in the story it stands."""
 
 
 class ClaimWords(Words):
@@ -307,8 +316,14 @@ class Expectation(Words):
     """How many claims there are, or what each of them is; in any order, neither more nor fewer."""
     nodes: int | Mapping[str, int] | None = None
     """How many nodes there are, or how many each pool has."""
+    leaving: int | None = None
+    """How many claims are being deleted."""
+    tainted: Mapping[str, int] = {}
+    """Key of a taint to how many nodes have it."""
     machines: int | None = None
     """How many machines the cloud runs for us."""
+    reboots: int | None = None
+    """How often machines have come back after a restart."""
     refused: Mapping[str, str] = {}
     """Workload to words that the reason of its pods' refusal must contain."""
     event: Mapping[str, str] = {}
@@ -329,7 +344,16 @@ class Expectation(Words):
         return moment
 
 
-PARTS: Final[tuple[type[Words], ...]] = (Given, Reservation, Shelf, Device, CloudWords, PoolWords, Expectation, ClaimWords)
+PARTS: Final[tuple[type[Words], ...]] = (
+    Given,
+    Reservation,
+    Shelf,
+    Device,
+    CloudWords,
+    PoolWords,
+    Expectation,
+    ClaimWords,
+)
 
 
 class Story(Value):
@@ -344,6 +368,8 @@ class Story(Value):
     options: Options
     folder: Path
     """Where it was read from: files it names are seen from there."""
+    document: Document
+    """The text it was read from, for those who have to say where something stands."""
 
 
 class StoryError(ValueError):
@@ -391,6 +417,8 @@ class _Reader:
         ends = self._part(data["for"], Duration, "for") if "for" in data else None
         if not isinstance(data.get("story"), str):
             self._complain("story", "must say in one line what the story is about")
+        if not self._problems and ends is not None:
+            self._complain_of_late(when, then, ends)
         if self._problems:
             raise StoryError(self._problems)
         last = max([*(each.at for each in when), *(each.deadline for each in then), Duration(0)])
@@ -403,7 +431,17 @@ class _Reader:
             ends=ends or Duration(last + _TAIL),
             options=options,
             folder=self._folder,
+            document=self._document,
         )
+
+    def _complain_of_late(self, when: Iterable[Timed], then: Iterable[Expectation], ends: Duration) -> None:
+        moments = [
+            *((each.path, each.at) for each in when),
+            *((f"then[{number}]", each.deadline) for number, each in enumerate(then)),
+        ]
+        for path, moment in moments:
+            if moment > ends:
+                self._complain(path, f"comes at {moment.text()}, but the story ends after {ends.text()}")
 
     def _part(self, raw: Any, kind: type[T], path: str) -> T | None:
         try:
@@ -438,7 +476,7 @@ class _Reader:
             at = self._part(item["at"], Duration, f"{path}.at")
             step = self._part({key: value for key, value in item.items() if key != "at"}, verbs[found[0]], path)
             if at is not None and step is not None:
-                yield Timed(at=at, step=step)
+                yield Timed(at=at, step=step, path=path)
 
     def _expectations(self, raw: Any) -> Iterator[Expectation]:
         for path, item in self._list(raw, "then"):

@@ -5,6 +5,7 @@ All of it may be lost. Whoever relies on it finds out again, at worst by doing a
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from joiner.model.pod import Pod
 from joiner.state.tenants import PodKey
@@ -28,6 +29,13 @@ class PodTimes:
         """The node that goes for whose sake it needs the claim; empty for a pod that waits."""
 
 
+class Launches(NamedTuple):
+    """How many claims of a pool got their machine, and how many were gone before."""
+
+    done: int = 0
+    failed: int = 0
+
+
 class Books:
     """The bookkeeping. Names of claims stand for themselves and for their nodes."""
 
@@ -36,6 +44,7 @@ class Books:
         self._times: dict[PodKey, PodTimes] = {}
         self._promised: dict[str, dict[PodKey, None]] = {}
         self._reserved: dict[str, int] = {}
+        self._launches: dict[str, Launches] = {}
         self.marked: set[str] = set()
         """Claims and claimless nodes that somebody has decided to remove."""
         self.buffered: Mapping[str, int] = {}
@@ -102,7 +111,16 @@ class Books:
         """Every pod that we know something of."""
         return self._times.items()
 
-    # -- static pools -------------------------------------------------------------------------------------------------
+    # -- pools -------------------------------------------------------------------------------------------------
+
+    def launched(self, pool: str, *, failed: bool) -> None:
+        """A claim of the pool got its machine, or is gone without one."""
+        done, lost = self.launches(pool)
+        self._launches[pool] = Launches(done + (not failed), lost + failed)
+
+    def launches(self, pool: str) -> Launches:
+        """How launches of a pool went since we look."""
+        return self._launches.get(pool, Launches())
 
     def reserve(self, pool: str, wanted: int, left: int) -> int:
         """Take up to so many nodes of what a pool's limit leaves; gives how many there were to take."""

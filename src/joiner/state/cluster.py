@@ -21,7 +21,7 @@ from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import Storage
-from joiner.state.books import Books, PodTimes
+from joiner.state.books import Books, Launches, PodTimes
 from joiner.state.managed import Managed
 from joiner.state.members import Member, StateNode, Tenant, state_node
 from joiner.state.pods import daemon, must_move, protected_until
@@ -125,6 +125,8 @@ class Cluster:
         if old is not None:
             self._of_pool[_pool_of(old)].pop(name, None)
             self._unlaunched.pop(name, None)
+        if old is not None and not old.status.provider_id and (claim is None or claim.status.provider_id):
+            self._books.launched(_pool_of(old), failed=claim is None)
         if claim is None:
             if self._claims.pop(name, None) is not None:
                 self._books.forget(name)
@@ -317,6 +319,10 @@ class Cluster:
     def claims_of(self, pool: str) -> tuple[NodeClaim, ...]:
         """The claims of a pool, by name; those that go among them."""
         return tuple(self._claims[name] for name in sorted(self._of_pool.get(pool, ())))
+
+    def launches(self, pool: str) -> Launches:
+        """How launches of a pool went since we look."""
+        return self._books.launches(pool)
 
     def reserve(self, pool: str, wanted: int, limit: int | None) -> int:
         """Take up to so many nodes of what a pool's limit leaves, claims that go counted; gives how many were left."""

@@ -2,8 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 
+from joiner.model.claimconditions import LAUNCHED
+from joiner.model.conditions import find
 from joiner.model.labels import Vocabulary
+from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.scheduling.problem import Policy, PoolOption, Problem
 from joiner.state.snapshot import Snapshot
@@ -16,8 +20,12 @@ def problem(
     virtual: tuple[Pod, ...] = (),
     policy: Policy,
     vocabulary: Vocabulary,
+    stale_since: datetime | None = None,
 ) -> Problem:
-    """Everything that waits for a place, and what decides where it can be."""
+    """Everything that waits for a place, and what decides where it can be.
+
+    Where the types of a pool are old because newer ones could not be had, the moment they are of says what they cannot know.
+    """
     pools = tuple(options)
     for each in pools:
         vocabulary = vocabulary.extended(well_known=each.catalog.market.vocabulary.well_known)
@@ -30,23 +38,34 @@ def problem(
         daemons=snapshot.daemons,
         namespaces=snapshot.namespaces,
         storage=snapshot.storage,
-        promised=_promised(snapshot, vocabulary.reservation_id),
+        promised=_promised(snapshot, vocabulary.reservation_id, stale_since),
         policy=policy,
         vocabulary=vocabulary,
     )
 
 
-def _promised(snapshot: Snapshot, key: str) -> dict[str, int]:
-    """Reservation to the claims that will be launched into it."""
+def _promised(snapshot: Snapshot, key: str, stale_since: datetime | None) -> dict[str, int]:
+    """Reservation to the claims that will be launched into it, or were after the counts that are known of it."""
     counts: Counter[str] = Counter()
-    for each in snapshot.unlaunched:
+    for each in snapshot.unlaunched if key else ():
         if each.claim is not None and not each.deleting:
             counts.update(
                 wanted.values[0]
                 for wanted in each.claim.spec.requirements
-                if key and wanted.key == key and wanted.operator == "In" and wanted.values
+                if wanted.key == key and wanted.operator == "In" and wanted.values
             )
+    for each in snapshot.nodes if key and stale_since is not None else ():
+        reservation = each.claim.metadata.labels.get(key, "") if each.claim is not None and each.launched else ""
+        if each.claim is not None and reservation and _launched_after(each.claim, stale_since):
+            counts[reservation] += 1
     return dict(sorted(counts.items()))
+
+
+def _launched_after(claim: NodeClaim, moment: datetime | None) -> bool:
+    """Conditions tell time in whole seconds."""
+    launched = find(claim.status.conditions, LAUNCHED)
+    at = launched.last_transition_time if launched is not None else None
+    return at is not None and moment is not None and at >= moment.replace(microsecond=0)
 
 
 def same(left: Problem, right: Problem) -> bool:

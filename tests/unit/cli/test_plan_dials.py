@@ -25,9 +25,9 @@ def summary(*arguments: str) -> dict[str, Any]:
 
 
 def test_the_dials_stand_where_it_is_stated() -> None:
-    usual = {"node_price": NODE_PRICE, "spot_width": SPOT_WIDTH, "spot_width_cost": SPOT_WIDTH_COST}
+    usual = Policy(node_price=NODE_PRICE, spot_width=SPOT_WIDTH, spot_width_cost=SPOT_WIDTH_COST)
 
-    assert planoptions.policy() == Policy(**usual)
+    assert planoptions.policy() == usual
     assert planoptions.policy(0, 0, 0) == Policy()
 
 

@@ -7,6 +7,7 @@ from tests.builders import (
     RESERVATION,
     SHELF,
     VOCABULARY,
+    away_from,
     instance_type,
     node_pool,
     offering,
@@ -101,6 +102,17 @@ def test_a_claim_of_a_reservation_is_held_to_it_and_asks_for_no_choice() -> None
     assert all(each.min_values is None for each in claim.spec.requirements)
 
 
+def test_a_claim_without_a_reservation_is_kept_out_of_all_of_them() -> None:
+    kinds = (instance_type("small", [offering("reserved", "a", 1.0, 1, "cr-1"), offering(price=1.0)]),)
+    option = pool_option(node_pool(), kinds)
+    apart = [pod(name, labels={"app": "a"}, affinity=away_from("a")) for name in ("one", "two")]
+    planned = schedule(problem(apart, option, types=kinds)).claims
+
+    claims = [dynamic_claim(Wish(each, option, ()), option.pool) for each in planned]
+
+    assert sorted(values(each, CAPACITY_TYPE) for each in claims) == [("on-demand",), ("reserved",)]
+
+
 @pytest.mark.parametrize(
     ("changes", "annotation"),
     [
@@ -186,5 +198,24 @@ def test_a_claim_that_was_gone_before_any_watch_told_of_it_is_forgotten() -> Non
         await seconds(40)
 
         assert shop.cluster.claims_of("default") == ()
+
+    at_work(test)
+
+
+def test_a_pool_whose_launches_fail_is_tried_with_one_claim_at_a_time_until_one_gets_its_machine() -> None:
+    async def test(shop: Workshop) -> None:
+        apart, web = away_from("web"), {"app": "web"}
+        shop.load(ready_pool(), *(waiting_pod(f"web-{n}", affinity=apart, labels=web) for n in range(4)))
+        await seconds(3)
+        made = [len(shop.claims())]
+        for _ in range(3):
+            for claim in shop.claims():
+                shop.remove(claim)
+            await seconds(15)
+            made.append(len(shop.claims()))
+        shop.launch(shop.claims()[0])
+        await seconds(15)
+
+        assert [*made, len(shop.claims())] == [4, 1, 1, 1, 4]
 
     at_work(test)

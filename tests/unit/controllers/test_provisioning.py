@@ -306,3 +306,16 @@ def test_pods_without_spread_constraints_get_those_of_the_scheduler() -> None:
         assert len(shop.claims()) == 4
 
     at_work(test, spread={"default-scheduler": (hard,)})
+
+
+def test_a_claim_that_is_taken_away_before_its_launch_is_made_again_though_nothing_else_changed() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(), waiting_pod())
+        await seconds(3)
+        (lost,) = shop.claims()
+        shop.remove(lost)
+        await seconds(30)
+
+        assert [claim.name != lost.name for claim in shop.claims()] == [True]
+
+    at_work(test)

@@ -164,7 +164,7 @@ def test_a_watch_that_breaks_at_once_every_time_is_no_busy_loop() -> None:
 
 
 def test_events_that_come_again_leave_the_cache_right() -> None:
-    meddler = Meddling(told={"b": Told(again=2)})
+    meddler = Meddling(told={"b": Told(again=3)})
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()
@@ -176,6 +176,8 @@ def test_events_that_come_again_leave_the_cache_right() -> None:
         await cached.tasks.close()
         assert cached.names == ["a", "b"]
         assert cached.informers.get(Node, "a") == world.server.get(Node, "a")
+        assert cached.told == ["+a", "-a", "+a", "+b", "-a", "+a"]
+        assert cached.changes[4].before.metadata.uid == cached.changes[2].after.metadata.uid
 
     served(test, meddler=meddler)
 

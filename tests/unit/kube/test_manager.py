@@ -149,6 +149,24 @@ def test_what_fails_is_told_and_tried_again(error: Exception, wanted: list[float
     served(test)
 
 
+def test_after_a_success_the_next_failure_is_the_first_one() -> None:
+    def answer(count: int) -> Result:
+        if count == 4:
+            return Result(10)
+        if count < 6:
+            raise RuntimeError("broken")
+        return DONE
+
+    async def test(world: Served) -> None:
+        world.server.load([node("a")])
+        controller = Writing(world, answer)
+        await managed(world, controller)
+
+        assert controller.times == [0, 1, 3, 7, 17, 18]
+
+    served(test)
+
+
 def test_a_watch_may_wake_other_keys() -> None:
     class Mapped(Writing):
         watches = (Watch(CSINode, keys=_all_nodes),)

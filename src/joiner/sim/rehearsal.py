@@ -1,0 +1,308 @@
+"""The rehearsal: everything that a story names is looked for before anything runs, and all that is missing is told at once.
+
+| What | Where it must be |
+| --- | --- |
+| workloads, pools, other objects | in the story, or in the manifests it names |
+| instance types and zones | in the catalogue of the story, or of a NodeClass in it |
+| reservations | in the story, or on a NodeClass in it |
+| files | beside the story |
+
+Objects must be such that an API server lets them in. What only controllers can find wrong is let pass: a story may be about it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from joiner import yamldoc
+from joiner.admission.problem import nearest
+from joiner.cloud.errors import NodeClassNotReady
+from joiner.cloud.kwok import supply
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.kube.errors import Invalid
+from joiner.model import codec, labels
+from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.model.meta import KubeObject
+from joiner.model.nodeoverlay import NodeOverlay
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.typesettings import InstanceTypeSettings
+from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
+from joiner.observe.events import REASONS
+from joiner.sim import casting
+from joiner.sim.admission import fresh
+from joiner.sim.laws import Law
+from joiner.sim.story import Apply, Delete, Expectation, PodWords, Scale, Story, StoryError, Timed, Traffic, Words
+from joiner.sim.world import KINDS
+from joiner.yamldoc import Document
+
+KNOWN: Final[Mapping[str, type[KubeObject]]] = {kind.kind.lower(): kind for kind in KINDS}
+WORKLOADS: Final = (Deployment, StatefulSet, DaemonSet, Job)
+SCALABLE: Final = ("deployment", "statefulset", "job", "nodepool")
+ONLY_PEOPLE_MAKE: Final = frozenset(
+    kind.kind.lower()
+    for kind in (*WORKLOADS, NodePool, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass)
+)
+"""Kinds of which there is nothing but what the story says. Others come and go as it is told."""
+CAPACITY_TYPES: Final = (labels.ON_DEMAND, labels.RESERVED, labels.SPOT)
+PARTS: Final = {
+    "event": ("reason", "kind", "name", "message"),
+    "condition": ("of", "type", "status", "reason"),
+    "field": ("of", "path", "is"),
+}
+"""The words inside these words of an expectation."""
+
+
+def rehearse(story: Story) -> None:
+    """Raise StoryError with everything that the story names and nobody will find."""
+    problems = _Rehearsal(story).problems()
+    if problems:
+        raise StoryError(problems)
+
+
+class _Cast:
+    """Everything that can be named in a story."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, None]] = {}
+        self.apps: dict[str, None] = {}
+        self.reservations: dict[str, None] = {}
+        self.types: dict[str, None] = {}
+        self.zones: dict[str, None] = {}
+
+    def add(self, thing: KubeObject) -> None:
+        """An object of the story."""
+        self.names.setdefault(thing.kind.lower(), {})[thing.name] = None
+        if isinstance(thing, WORKLOADS):
+            self.apps[thing.spec.template.metadata.labels.get(casting.APP, thing.name)] = None
+        elif isinstance(thing, Pod):
+            self.apps[thing.metadata.labels.get(casting.APP, thing.name)] = None
+        elif isinstance(thing, KWOKNodeClass):
+            self.reservations.update(dict.fromkeys(each.id for each in thing.spec.capacity_reservations))
+
+    def stock(self, node_class: KWOKNodeClass) -> None:
+        """What a NodeClass can buy. Raises NodeClassNotReady when its catalogue cannot be had."""
+        for each in supply.catalogue(node_class).types:
+            self.types[each.name] = None
+            self.zones.update(dict.fromkeys(offering.zone for offering in each.offerings))
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        """The names of all objects of a kind."""
+        return tuple(self.names.get(kind, ()))
+
+
+class _Written(NamedTuple):
+    """A raw object, and where it stands."""
+
+    data: Any
+    document: Document
+    path: str
+
+
+class _Rehearsal:
+    """One story, looked through from its beginning to its end."""
+
+    def __init__(self, story: Story) -> None:
+        self._story, self._document = story, story.document
+        self._cast = _Cast()
+        self._problems: list[tuple[str, int, str]] = []
+        self._lists: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
+            "instance_type": ("instance type", lambda: self._cast.types),
+            "instance_types": ("instance type", lambda: self._cast.types),
+            "zone": ("zone", lambda: self._cast.zones),
+            "zones": ("zone", lambda: self._cast.zones),
+            "capacity_type": ("capacity type", lambda: CAPACITY_TYPES),
+            "capacity_types": ("capacity type", lambda: CAPACITY_TYPES),
+            "nodepool": ("pool", lambda: self._cast.of("nodepool")),
+            "reservation": ("reservation", lambda: self._cast.reservations),
+            "end_reservation": ("reservation", lambda: self._cast.reservations),
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """Everything that is wrong, from the first line to the last."""
+        self._gather()
+        self._look_through(self._story.given, "given")
+        for timed in self._story.when:
+            self._look_through(timed.step, timed.path)
+            self._step(timed)
+        for number, wanted in enumerate(self._story.then):
+            self._look_through(wanted, f"then[{number}]")
+            self._expectation(wanted, f"then[{number}]")
+        for number, law in enumerate(self._story.always):
+            self._law(law, f"always[{number}]")
+        own = self._document.source
+        told = sorted(self._problems, key=lambda each: (each[0] != own, each[0], each[1]))
+        return tuple(dict.fromkeys(f"{source}:{line}: {text}" for source, line, text in told))
+
+    def _complain(self, path: str, problem: str, document: Document | None = None) -> None:
+        document = document or self._document
+        where = f"{path}: " if path else ""
+        self._problems.append((document.source, document.line_of(path), f"{where}{problem}"))
+
+    # -- what there is --------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        given = self._story.given
+        self._cast.reservations.update(dict.fromkeys(each.id for each in given.reservations))
+        self._made("given.catalog", lambda: [casting.node_class(given, self._story.folder)])
+        for number, words in enumerate(given.nodepools):
+            self._made(f"given.nodepools[{number}]", lambda words=words: [casting.pool(words)])  # type: ignore[misc]
+        for written in self._raw():
+            self._read(written)
+        for timed in self._story.when:
+            if isinstance(timed.step, PodWords):
+                self._made(timed.path, lambda step=timed.step: casting.workload(step))  # type: ignore[misc]
+
+    def _made(self, path: str, make: Callable[[], Iterable[KubeObject]]) -> None:
+        """Objects that words stand for."""
+        try:
+            made = list(make())
+        except codec.DecodeError as error:
+            self._complain(path, f"{error.path}: {error.problem}")
+            return
+        for thing in made:
+            self._admit(thing, lambda cause: self._complain(path, cause))
+
+    def _raw(self) -> Iterator[_Written]:
+        given = self._story.given
+        for number, data in enumerate(given.objects):
+            yield _Written(data, self._document, f"given.objects[{number}]")
+        for number, name in enumerate(given.manifests):
+            yield from self._file(name, f"given.manifests[{number}]")
+        for timed in self._story.when:
+            if isinstance(timed.step, Apply):
+                path = f"{timed.path}.apply"
+                if isinstance(timed.step.apply, str):
+                    yield from self._file(timed.step.apply, path)
+                else:
+                    yield _Written(timed.step.apply, self._document, path)
+
+    def _file(self, name: str, path: str) -> Iterator[_Written]:
+        try:
+            text = (self._story.folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self._complain(path, f"{name} cannot be read: {getattr(error, 'strerror', None) or error}")
+            return
+        loaded = yamldoc.documents(text, name)
+        for problem in loaded.problems:
+            self._problems.append((name, problem.line, problem.message))
+        for document in loaded.items():
+            yield _Written(document.data, document, "")
+
+    def _read(self, written: _Written) -> None:
+        def complain(inner: str, problem: str) -> None:
+            self._complain(".".join(part for part in (written.path, inner) if part), problem, written.document)
+
+        named = str(written.data.get("kind", "")) if isinstance(written.data, Mapping) else ""
+        kind = KNOWN.get(named.lower())
+        if kind is None:
+            complain("kind", f"kind {named!r} is not known{_hint(named, [each.kind for each in KINDS])}")
+            return
+        try:
+            made = codec.decode(written.data, kind)
+        except codec.DecodeError as error:
+            complain(error.path, error.problem)
+            return
+        self._admit(made, lambda cause: complain(*_parted(cause)))
+
+    def _admit(self, thing: KubeObject, complain: Callable[[str], None]) -> None:
+        """Let an object in as an API server would, and know it from now on."""
+        try:
+            fresh(thing)
+        except Invalid as error:
+            for cause in error.causes:
+                complain(cause)
+        self._cast.add(thing)
+        if isinstance(thing, KWOKNodeClass):
+            try:
+                self._cast.stock(thing.written_in(self._story.folder))
+            except NodeClassNotReady as error:
+                complain(error.reason)
+
+    # -- what is named --------------------------------------------------------------------------------------------
+
+    def _look_through(self, words: Words, path: str) -> None:
+        """Words whose name says what they name, at any depth."""
+        for name, written in zip(words.__struct_fields__, words.__struct_encode_fields__, strict=True):
+            value, place = getattr(words, name), f"{path}.{written}"
+            if isinstance(value, Words):
+                self._look_through(value, place)
+            elif isinstance(value, tuple):
+                for number, each in enumerate(value):
+                    if isinstance(each, Words):
+                        self._look_through(each, f"{place}[{number}]")
+                    elif name in self._lists:
+                        self._named(each, *self._lists[name], f"{place}[{number}]")
+            elif isinstance(value, str) and value and name in self._lists:
+                self._named(value, *self._lists[name], place)
+
+    def _named(self, word: str, what: str, known: Callable[[], Iterable[str]], path: str) -> None:
+        names = list(known())
+        if word not in names and (names or what != "zone"):
+            self._complain(path, f"there is no {what} {word!r}{_hint(word, names)}")
+
+    def _step(self, timed: Timed) -> None:
+        step = timed.step
+        if isinstance(step, Scale):
+            self._scaled(step.scale, f"{timed.path}.scale")
+        elif isinstance(step, Traffic):
+            self._scaled(step.traffic, f"{timed.path}.traffic")
+        elif isinstance(step, Delete):
+            self._reference(step.delete, f"{timed.path}.delete")
+
+    def _scaled(self, word: str, path: str) -> None:
+        if "/" in word:
+            self._reference(word, path)
+            return
+        known = [name for kind in SCALABLE for name in self._cast.of(kind)]
+        self._named(word, "workload or pool", lambda: known, path)
+
+    def _reference(self, word: str, path: str) -> None:
+        """`kind/name`, or `kind/*` for all of a kind."""
+        kind, slash, name = word.partition("/")
+        known = KNOWN.get(kind.lower())
+        if not slash or not name:
+            self._complain(path, f"{word!r} must be a kind and a name, like nodepool/default")
+        elif known is None:
+            self._complain(path, f"kind {kind!r} is not known{_hint(kind, KNOWN)}")
+        elif name != "*" and kind.lower() in ONLY_PEOPLE_MAKE:
+            self._named(name, known.kind, lambda: self._cast.of(kind.lower()), path)
+
+    def _expectation(self, wanted: Expectation, path: str) -> None:
+        for word in ("running", "pending", "refused"):
+            for name in getattr(wanted, word):
+                self._named(name, "workload", lambda: self._cast.apps, f"{path}.{word}[{name}]")
+        for pool in wanted.nodes if isinstance(wanted.nodes, Mapping) else ():
+            self._named(pool, "pool", lambda: self._cast.of("nodepool"), f"{path}.nodes[{pool}]")
+        for word, parts in PARTS.items():
+            told: Mapping[str, Any] = getattr(wanted, word)
+            for key in told:
+                if key not in parts:
+                    hint = _hint(key, parts)
+                    self._complain(f"{path}.{word}", f"unknown word {key!r}{hint}; known are {', '.join(parts)}")
+            if told and "of" in parts:
+                self._reference(str(told.get("of", "")), f"{path}.{word}.of")
+        reason = wanted.event.get("reason")
+        if reason is not None:
+            self._named(reason, "event with the reason", lambda: REASONS, f"{path}.event.reason")
+
+    def _law(self, law: Law, path: str) -> None:
+        if law.measure == "reservation":
+            self._named(law.subject, "reservation", lambda: self._cast.reservations, path)
+        elif law.measure == "nodes" and law.subject:
+            self._named(law.subject, "pool", lambda: self._cast.of("nodepool"), path)
+        elif law.measure == "running":
+            self._named(law.subject, "workload", lambda: self._cast.apps, path)
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = nearest(word, names) if word else None
+    if near is not None:
+        return f"; did you mean {near}?"
+    return f"; there are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+
+
+def _parted(cause: str) -> tuple[str, str]:
+    """The field that a cause is about, and what is wrong with it."""
+    path, colon, problem = cause.partition(": ")
+    return (path, problem) if colon and " " not in path else ("", cause)
