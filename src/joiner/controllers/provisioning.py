@@ -211,9 +211,8 @@ class Provisioner(Reconciler):
         self._teller.plan(plan, question, skipped)
         outcomes = await self._claims.buy(_wishes(plan, question))
         self._teller.outcomes(outcomes, plan, question)
-        if (
-            not plan.claims and not plan.not_attempted
-        ):  # should the same be asked after a purchase, what was bought is gone
+        # Should the same be asked again after a purchase, what was bought is gone.
+        if not plan.claims and not plan.not_attempted:
             self._answered = (question, plan)
         return plan
 

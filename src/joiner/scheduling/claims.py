@@ -125,6 +125,7 @@ class Openings:
         self._flexible = flexible
         self._best_effort = best_effort
         self._tolerated: dict[tuple[int, int], bool] = {}
+        self._had: dict[int, tuple[tuple[tuple[str, int], ...], int]] = {}
 
     def tolerates(self, template: Template, step: Step) -> bool:
         """Whether the pod puts up with the taints of the pool."""
@@ -246,12 +247,13 @@ class Openings:
             found = Fitting(requirements, for_sale, amounts, (), claim.min_values)
             return self._flexible_enough(claim, for_sale, found, new) if claim.min_values else found
         usable = stock.reserved(requirements)
-        names = tuple(name for name, machines in usable if machines & units)
+        if for_sale and self._reservations.holds(claim.number) is None:
+            usable = self._to_be_had(usable)
+        names = tuple([name for name, machines in usable if machines & units])
         held = not new and self._reservations.holds(claim.number) is not None
         if names and self._reservations.can_hold(claim.number, names):
-            for name, machines in usable:
-                if name in names:
-                    for_sale |= machines & units
+            for _, machines in usable:
+                for_sale |= machines & units
         elif held or (names and not for_sale):
             return Refused(RESERVATIONS)
         else:
@@ -261,6 +263,14 @@ class Openings:
         return self._flexible_enough(
             claim, for_sale, Fitting(requirements, for_sale, amounts, names, claim.min_values), new
         )
+
+    def _to_be_had(self, usable: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        """Those of some reservations that somebody who has none yet may still be given."""
+        known, version = self._had.get(id(usable), ((), -1))
+        if version != self._reservations.version:
+            known = tuple([each for each in usable if not self._reservations.gone(each[0])])
+            self._had[id(usable)] = (known, self._reservations.version)
+        return known
 
     def _flexible_enough(self, claim: Claim, units: int, found: Fitting, new: bool) -> Fitting | Refused:
         if not claim.min_values:

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from joiner.catalog.market import Option
-from joiner.catalog.stock import Priced, Stock
+from joiner.catalog.stock import Priced, Prices, Stock
 from joiner.model import labels
 from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
@@ -46,14 +46,18 @@ class Costs:
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._known: dict[tuple[int, str], float] = {}
+        self._prices: dict[tuple[int, Requirements, str], Prices] = {}
 
     def __call__(self, claim: int, name: str) -> float:
         """The cost of one claim out of one reservation; infinite if it cannot be had there."""
         key = (claim, name)
         if key not in self._known:
             found = self._run.claims[claim]
-            prices = found.template.stock.prices(_into(self._run, found, name), reserved=True)
-            best = prices.first(found.units)
+            question = (id(found.template), found.requirements, name)
+            if question not in self._prices:
+                into = _into(self._run, found, name)
+                self._prices[question] = found.template.stock.prices(into, reserved=True)
+            best = self._prices[question].first(found.units)
             self._known[key] = math.inf if best is None else best.offering.cost
         return self._known[key]
 

@@ -14,6 +14,11 @@ class Reservations:
         self._left = dict(counts)
         self._wanted: dict[int, tuple[str, ...]] = {}
         self._given: dict[int, str] = {}
+        self._holders: dict[str, set[int]] = {}
+        self._gone: set[str] = set()
+        """Reservations that are given out, and whose holders cannot make room: nobody else gets one while they hold on."""
+        self.version = 0
+        """Changes whenever more or less is known to be gone."""
 
     def holds(self, claim: int) -> str | None:
         """The reservation that the claim would get as things stand."""
@@ -23,6 +28,8 @@ class Reservations:
         """Whether the claim could be given one of these, moving others about if need be. Nothing is changed."""
         if self._given.get(claim) in usable:
             return True
+        if claim not in self._given and self._gone.issuperset(usable):
+            return False
         return self._path(claim, usable) is not None
 
     def hold(self, claim: int, usable: tuple[str, ...]) -> bool:
@@ -31,6 +38,8 @@ class Reservations:
             self.release(claim)
             return False
         if self._given.get(claim) in usable:
+            if not set(self._wanted[claim]).issuperset(usable):
+                self._forget()
             self._wanted[claim] = usable
             return True
         moves = self._path(claim, usable)
@@ -40,15 +49,32 @@ class Reservations:
         self._wanted[claim] = usable
         self._left[moves[-1][1]] -= 1
         for who, what in moves:
-            self._given[who] = what
+            self._give(who, what)
         return True
+
+    def gone(self, name: str) -> bool:
+        """Whether it is known that no claim that holds nothing yet can be given one of a reservation."""
+        return name in self._gone
+
+    def _forget(self) -> None:
+        self._gone.clear()
+        self.version += 1
+
+    def _give(self, claim: int, name: str) -> None:
+        before = self._given.get(claim)
+        if before is not None:
+            self._holders[before].discard(claim)
+        self._given[claim] = name
+        self._holders.setdefault(name, set()).add(claim)
 
     def release(self, claim: int) -> None:
         """The claim wants none any more."""
         self._wanted.pop(claim, None)
         given = self._given.pop(claim, None)
         if given is not None:
+            self._holders[given].discard(claim)
             self._left[given] += 1
+            self._forget()
 
     def cheapen(self, cost: Callable[[int, str], float]) -> None:
         """Settle who gets what: claims change to cheaper reservations, by themselves or with one another, while that pays."""
@@ -66,16 +92,18 @@ class Reservations:
             return False
         self._left[own] += 1
         self._left[best] -= 1
-        self._given[claim] = best
+        self._forget()
+        self._give(claim, best)
         return True
 
     def _swapped(self, claim: int, cost: Callable[[int, str], float]) -> bool:
-        own = self._given[claim]
+        own, wanted = self._given[claim], set(self._wanted[claim])
         for other, theirs in sorted(self._given.items()):
-            if other <= claim or theirs == own or theirs not in self._wanted[claim] or own not in self._wanted[other]:
+            if other <= claim or theirs == own or theirs not in wanted or own not in self._wanted[other]:
                 continue
             if cost(claim, theirs) + cost(other, own) < cost(claim, own) + cost(other, theirs) - 1e-15:
-                self._given[claim], self._given[other] = theirs, own
+                self._give(claim, theirs)
+                self._give(other, own)
                 return True
         return False
 
@@ -92,12 +120,15 @@ class Reservations:
             name = queue.pop(0)
             if self._left[name] > 0 or name == own:
                 return _walked(name, came_from)
-            for other, given in sorted(self._given.items()):
-                if given == name and other != claim:
+            for other in sorted(self._holders.get(name, ())):
+                if other != claim:
                     for next_name in self._wanted[other]:
                         if next_name in self._left and next_name not in came_from:
                             came_from[next_name] = (other, name)
                             queue.append(next_name)
+        if own is None and not self._gone.issuperset(came_from):
+            self._gone.update(came_from)
+            self.version += 1
         return None
 
 

@@ -24,7 +24,6 @@ from joiner.sim.generate import STEP_NAMES, ClockStep, DeleteNodes, HangUp, Made
 from joiner.sim.kubelet import Habits
 from joiner.sim.loop import VirtualLoop, run
 from joiner.sim.outages import Outages
-from joiner.sim.play import node_class
 from joiner.sim.stage import Stage, Unplayable
 from joiner.sim.story import Timed
 from joiner.sim.trace import Trace
@@ -101,7 +100,9 @@ class _Hunt:
 
     async def play(self) -> Outcome:
         """From the first minute to the last."""
-        self.world.load([node_class(self._made.given, Path(), self.world), *casting.pools(self._made.given)])
+        self.world.load(
+            [casting.node_class(self._made.given, Path(), self.world.clock.now()), *casting.pools(self._made.given)]
+        )
         self.world.load(each for given in self._made.objects for each in self._stage.objects(given))
         await self.world.start()
         for timed in self._made.steps:

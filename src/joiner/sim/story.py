@@ -332,8 +332,8 @@ class Expectation(Words):
     """`of` an object (`nodepool/default`, or `nodeclaim/*` for each of them), `type`, `status` (`none`: it is not there), and if
     wanted `reason`."""
     field: Mapping[str, Any] = {}
-    """`of` an object (as for conditions), `path` (`status.nodes`, `metadata.labels[team]`), and the value that `is` there; none, if
-    it is left out."""
+    """`of` an object (as for conditions), `path` (`status.nodes`, `metadata.labels[team]`), and the value that `is` there; none,
+    if it is left out."""
     cost_per_hour_below: float | None = None
 
     @property

@@ -1,0 +1,137 @@
+"""The checkers are checked: for each rule, a controller that is broken on purpose, and a seed that catches it.
+
+A rule that no broken controller trips would prove nothing by staying silent.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from joiner.catalog import launch
+from joiner.controllers.claims import _Room
+from joiner.controllers.counter import Counter
+from joiner.controllers.eviction import EvictionQueue
+from joiner.controllers.garbage import Garbage
+from joiner.controllers.hydration import NodeHydration
+from joiner.controllers.lifecycle.deletion import Deletion
+from joiner.controllers.lifecycle.launch import Launch
+from joiner.controllers.termination import Termination
+from joiner.kube.client import Key
+from joiner.kube.controller import Result
+from joiner.model import labels
+from joiner.model.meta import replace
+from joiner.model.node import Node
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.quantity import Quantity
+from joiner.scheduling.reservations import Reservations
+from joiner.sim.hunt import hunt
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def moves_nodes_to_another_zone(patch: pytest.MonkeyPatch) -> None:
+    """Writes a label over what the machine said of itself, while pods run there."""
+
+    async def reconcile(self: Any, key: Key) -> Result:
+        node = self._informers.get(Node, key.name)
+        if node is not None and node.metadata.labels.get(labels.INITIALIZED):
+            moved = {**node.metadata.labels, labels.ZONE: "elsewhere"}
+            await self._client.patch(node, replace(node, metadata=replace(node.metadata, labels=moved)))
+        return Result(60.0)
+
+    patch.setattr(NodeHydration, "reconcile", reconcile)
+
+
+def deletes_pods_instead_of_evicting_them(patch: pytest.MonkeyPatch) -> None:
+    async def evict(self: Any, pod: Pod, node: Node, order: Any) -> bool:
+        await self._client.delete(Pod, pod.name, pod.metadata.namespace, uid=pod.metadata.uid)
+        return True
+
+    patch.setattr(EvictionQueue, "_evict", evict)
+
+
+def lets_claims_go_before_their_machines(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Any, *arguments: Any) -> tuple[str, ...]:
+        return ()
+
+    patch.setattr(Deletion, "_machines", nothing)
+
+
+def lets_nodes_go_before_their_machines(patch: pytest.MonkeyPatch) -> None:
+    async def gone(self: Any, *arguments: Any) -> None:
+        return None
+
+    patch.setattr(Termination, "_machine", gone)
+
+
+def forgets_the_limits_of_pools(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_Room, "take", lambda self, wish: "")
+    patch.setattr("joiner.controllers.question.used_by", lambda *arguments: {})
+
+
+def launches_what_is_launched(patch: pytest.MonkeyPatch) -> None:
+    """Asks the cloud again whenever it looks at a claim."""
+    step = Launch.step
+
+    async def again(self: Any, draft: Any) -> Result:
+        result = await step(self, draft)
+        await self._buy(draft.claim)
+        return result
+
+    patch.setattr(Launch, "step", again)
+
+
+def offers_only_the_cheapest_type(patch: pytest.MonkeyPatch) -> None:
+    options = launch.options
+    patch.setattr(launch, "options", lambda *arguments: options(*arguments)[:1])
+    patch.setattr(launch, "shortfall", lambda *arguments: {})
+
+
+def promises_a_reservation_to_everybody(patch: pytest.MonkeyPatch) -> None:
+    made = Reservations.__init__
+    patch.setattr(Reservations, "__init__", lambda self, counts: made(self, dict.fromkeys(counts, 10)))
+
+
+def never_collects_garbage_and_never_drains(patch: pytest.MonkeyPatch) -> None:
+    async def idle(self: Any, key: Key) -> Result:
+        return Result()
+
+    patch.setattr(Garbage, "reconcile", idle)
+    patch.setattr(Termination, "reconcile", idle)
+
+
+def writes_for_ever(patch: pytest.MonkeyPatch) -> None:
+    async def reconcile(self: Any, key: Key) -> Result:
+        pool = self._informers.get(NodePool, key.name)
+        if pool is not None:
+            counted = {**pool.status.resources, "beats": Quantity(int(self._clock.monotonic()) * 1000)}
+            await self._client.patch_status(pool, replace(pool, status=replace(pool.status, resources=counted)))
+        return Result(30.0)
+
+    patch.setattr(Counter, "reconcile", reconcile)
+
+
+MUTANTS: tuple[tuple[str, Break], ...] = (
+    ("placement", moves_nodes_to_another_zone),
+    ("removal", deletes_pods_instead_of_evicting_them),
+    ("finalizer: claim", lets_claims_go_before_their_machines),
+    ("finalizer: node", lets_nodes_go_before_their_machines),
+    ("limits", forgets_the_limits_of_pools),
+    ("launch", launches_what_is_launched),
+    ("minValues", offers_only_the_cheapest_type),
+    ("reservation", promises_a_reservation_to_everybody),
+    ("liveness", never_collects_garbage_and_never_drains),
+    ("quiet", writes_for_ever),
+)
+SEEDS = range(40)
+
+
+@pytest.mark.parametrize(("rule", "broken"), MUTANTS, ids=[rule for rule, _ in MUTANTS])
+def test_a_broken_controller_is_caught(rule: str, broken: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch)
+
+    found = next((text for seed in SEEDS for text in hunt(seed).violations if rule in text), "")
+
+    assert found, f"no seed of {SEEDS} trips the rule {rule}"
