@@ -9,8 +9,8 @@ READY := .venv/.ready
 help: ## Say what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
 
-demo: $(READY) ## See what a NodePool can buy, and why: a first look in a minute
-	@$(BIN)/python tools/demo.py
+demo: $(READY) ## An hour in the life of a web shop, told in a few seconds on the embedded cluster
+	@$(BIN)/joiner simulate examples/19-an-hour-of-a-web-shop
 
 test: check ## Everything that must hold, on the lowest and the highest Python of this machine
 	$(BIN)/python tools/every_python.py

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tools import demo, gen_reference
+from tools import gen_reference
 
 from joiner.cli.main import cli
 
@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
 MISTAKES = {"16-mistakes"}
 """Lessons whose manifests are wrong on purpose."""
+STORIES = {"19-an-hour-of-a-web-shop"}
+"""Lessons that have a story instead of manifests."""
 
 every_lesson = pytest.mark.parametrize("lesson", LESSONS)
 
@@ -75,7 +77,7 @@ def test_every_command_of_a_lesson_runs(lesson: str, command: str) -> None:
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson not in MISTAKES])
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson not in MISTAKES | STORIES])
 def test_the_manifests_of_a_lesson_are_sound(lesson: str) -> None:
     result = CliRunner().invoke(cli, ["validate", "--strict", *manifests(lesson)])
 
@@ -246,13 +248,6 @@ def test_the_cache_builds_exactly_when_something_moved() -> None:
         "built anew, because of: provider reservations_ended; provider asked",
         "the same object",
     ]
-
-
-@pytest.mark.parametrize("step", demo.STEPS, ids=lambda step: step.title)
-def test_every_step_of_the_demo_does_what_it_says(step: demo.Step) -> None:
-    code, output = gen_reference.run(f"joiner {step.command}")
-
-    assert code == step.exit_code, output
 
 
 def test_mistakes_are_told_all_at_once() -> None:

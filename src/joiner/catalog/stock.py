@@ -76,6 +76,8 @@ class Stock:
         self._asked_before: dict[Requirements, int] = {}
         self._for_sale: dict[int, int] = {}
         self._to_reserve: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._in_reserve: dict[int, int] = {}
+        self._ways_in: dict[str, tuple[tuple[Requirements, int, float], ...]] | None = None
         self._prices: dict[tuple[bool, int], Prices] = {}
         ordered = sorted((*self._open, *self._reserved), key=str)
         rank = {id(shape): number for number, shape in enumerate(ordered)}
@@ -166,6 +168,31 @@ class Stock:
                 if requirements.compatible(shape, self._well_known):
                     usable[name] = usable.get(name, 0) | units
             found = self._to_reserve[asked] = tuple(sorted(usable.items()))
+        return found
+
+    def reserved_ways(self, name: str) -> tuple[tuple[Requirements, int, float], ...]:
+        """How machines of a reservation with an id can be had: what the node would be, which unit, and what it costs."""
+        if self._ways_in is None:
+            ways: dict[str, list[tuple[Requirements, int, float]]] = {}
+            for number, unit in enumerate(self.units):
+                for offering in unit.offerings:
+                    if offering.launchable and offering.reserved:
+                        shape = offering.requirements
+                        ways.setdefault(self._reserved[shape][0], []).append((shape, number, offering.cost))
+            self._ways_in = {each: tuple(found) for each, found in ways.items()}
+        return self._ways_in.get(name, ())
+
+    def reserved_units(self, requirements: Requirements) -> int:
+        """Units that some reservation that can be used under the requirements has machines of."""
+        if not self._reserved:
+            return 0
+        asked = self._asked(requirements)
+        found = self._in_reserve.get(asked)
+        if found is None:
+            found = 0
+            for _, units in self.reserved(requirements):
+                found |= units
+            self._in_reserve[asked] = found
         return found
 
     def ladders(self, names: Iterable[str]) -> tuple["Ladder", ...]:

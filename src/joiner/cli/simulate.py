@@ -18,6 +18,20 @@ from joiner.sim.story import read as read_story
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
+EPILOG = """\b
+Examples:
+  joiner simulate examples/19-an-hour-of-a-web-shop
+  joiner simulate story.yaml --seed 7 --for 24h -o json
+  joiner simulate story.yaml --trace steps.txt
+  joiner simulate --hunt 200
+
+\b
+Exit codes:
+  0  everything came as the story says; a hunt found nothing
+  1  something did not, or the story cannot be told: the message says what
+  2  wrong usage of the command line
+"""
+
 
 class _Span(click.ParamType[Duration]):
     """A duration on the command line."""
@@ -34,7 +48,7 @@ class _Span(click.ParamType[Duration]):
         return found
 
 
-@click.command("simulate")
+@click.command("simulate", short_help="Play a story in the embedded cluster, on virtual time.", epilog=EPILOG)
 @click.argument("story", type=click.Path(exists=True, path_type=Path), required=False)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="What chance decides.")
 @click.option(
@@ -67,7 +81,6 @@ def command(
     With --hunt no story is needed: from SEED on, N worlds are made up, with faults of every kind in them and checkers that
     watch, two hours each. A seed that breaks a rule prints the last steps before, and how to play it again.
 
-    The exit code is 1 when something did not come as the story says, or a hunt found something.
     """
     if (story is None) == (hunted is None):
         raise click.UsageError("name a STORY, or say --hunt N to play made-up worlds")

@@ -62,7 +62,7 @@ class View:
 
 
 def _part(part: object) -> str:
-    return "@".join(map(str, part)) if isinstance(part, tuple) else str(part)
+    return "@".join(map(str, part)) or "none" if isinstance(part, tuple) else str(part)
 
 
 @dataclass(frozen=True, repr=False)

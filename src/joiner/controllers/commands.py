@@ -219,21 +219,23 @@ class Commands(Reconciler):
         return DONE if running is None else await self._step(key.name, running)
 
     async def _step(self, number: str, running: _Running) -> Result:
-        if all([await self._is_leaving(claim) for claim in running.claims()]):
-            self._finish(number)
-            return DONE
-        ends, now = running.began + self._patience(), self._clock.now()
         for claim in running.replacements:
             known = await self._found(claim)
-            if known is None:
+            is_there = known is not None and not claimconditions.is_leaving(known)
+            if known is not None and is_there and claimconditions.holds(known, INITIALIZED):
+                continue
+            if all([await self._is_leaving(each) for each in running.claims()]):
+                self._finish(number)  # somebody else was faster
+                return DONE
+            left = running.began + self._patience() - self._clock.now()
+            if known is None or not is_there:
                 self._fail(number, running, f"replacement {claim.name} is gone")
                 return DONE
-            if not claimconditions.holds(known, INITIALIZED):
-                if now >= ends:
-                    self._fail(number, running, f"replacement {claim.name} was not complete in time")
-                    return DONE
-                self._tell_waiting(known)
-                return Result((ends - now).total_seconds())
+            if left <= timedelta(0):
+                self._fail(number, running, f"replacement {claim.name} was not complete in time")
+                return DONE
+            self._tell_waiting(known)
+            return Result(left.total_seconds())
         for each in running.command.candidates:
             await self._delete(each, running)
         self._finish(number)

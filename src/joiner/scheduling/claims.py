@@ -125,7 +125,7 @@ class Openings:
         self._flexible = flexible
         self._best_effort = best_effort
         self._tolerated: dict[tuple[int, int], bool] = {}
-        self._had: dict[int, tuple[tuple[tuple[str, int], ...], int]] = {}
+        self._had: dict[int, tuple[int, int]] = {}
 
     def tolerates(self, template: Template, step: Step) -> bool:
         """Whether the pod puts up with the taints of the pool."""
@@ -211,10 +211,7 @@ class Openings:
         if not units:
             return Refused(RESOURCES)
         if claim.cost_max is not None:
-            paid = 0
-            if stock.has_reservations:
-                for _, machines in stock.reserved(requirements):
-                    paid |= machines
+            paid = stock.reserved_units(requirements)
             units &= stock.prices(requirements).at_most(claim.cost_max) | paid
             if not units:
                 return Refused(PRICE)
@@ -223,6 +220,12 @@ class Openings:
             if not units:
                 return Refused(VOLUMES)
         return self._reserved(claim, units, requirements, amounts, new=new)
+
+    def has_room(self, claim: Claim, each: PodClass, step: Step) -> bool:
+        """Whether a claim would take one more pod like this one if topology had no say."""
+        joined = self._joined.of(claim.requirements, step.requirements)
+        amounts = tuple(map(int.__add__, claim.amounts, each.amounts))
+        return joined is not None and isinstance(self._bought(claim, each, joined, amounts, new=False), Fitting)
 
     def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
         more = each.volumes.attachments
@@ -247,13 +250,13 @@ class Openings:
             found = Fitting(requirements, for_sale, amounts, (), claim.min_values)
             return self._flexible_enough(claim, for_sale, found, new) if claim.min_values else found
         usable = stock.reserved(requirements)
-        if for_sale and self._reservations.holds(claim.number) is None:
-            usable = self._to_be_had(usable)
+        nothing_left = self._reservations.holds(claim.number) is None and not self._to_be_had(usable) & units
+        if for_sale and nothing_left:
+            usable = ()
         names = tuple([name for name, machines in usable if machines & units])
         held = not new and self._reservations.holds(claim.number) is not None
         if names and self._reservations.can_hold(claim.number, names):
-            for _, machines in usable:
-                for_sale |= machines & units
+            for_sale |= stock.reserved_units(requirements) & units
         elif held or (names and not for_sale):
             return Refused(RESERVATIONS)
         else:
@@ -264,11 +267,14 @@ class Openings:
             claim, for_sale, Fitting(requirements, for_sale, amounts, names, claim.min_values), new
         )
 
-    def _to_be_had(self, usable: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-        """Those of some reservations that somebody who has none yet may still be given."""
-        known, version = self._had.get(id(usable), ((), -1))
+    def _to_be_had(self, usable: tuple[tuple[str, int], ...]) -> int:
+        """The machines of those of some reservations that somebody who has none yet may still be given."""
+        known, version = self._had.get(id(usable), (0, -1))
         if version != self._reservations.version:
-            known = tuple([each for each in usable if not self._reservations.gone(each[0])])
+            known = 0
+            for name, machines in usable:
+                if not self._reservations.gone(name):
+                    known |= machines
             self._had[id(usable)] = (known, self._reservations.version)
         return known
 

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from joiner.catalog.market import Option
-from joiner.catalog.stock import Priced, Prices, Stock
+from joiner.catalog.stock import Priced, Stock
 from joiner.model import labels
 from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
@@ -46,20 +46,35 @@ class Costs:
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._known: dict[tuple[int, str], float] = {}
-        self._prices: dict[tuple[int, Requirements, str], Prices] = {}
+        self._agreed: dict[tuple[Requirements, int], bool] = {}
 
     def __call__(self, claim: int, name: str) -> float:
         """The cost of one claim out of one reservation; infinite if it cannot be had there."""
         key = (claim, name)
         if key not in self._known:
             found = self._run.claims[claim]
-            question = (id(found.template), found.requirements, name)
-            if question not in self._prices:
-                into = _into(self._run, found, name)
-                self._prices[question] = found.template.stock.prices(into, reserved=True)
-            best = self._prices[question].first(found.units)
-            self._known[key] = math.inf if best is None else best.offering.cost
+            stock = found.template.stock
+            if name in stock.reservation_ids:
+                self._known[key] = self._by_id(found, name)
+            else:
+                best = stock.prices(_into(self._run, found, name), reserved=True).first(found.units)
+                self._known[key] = math.inf if best is None else best.offering.cost
         return self._known[key]
+
+    def _by_id(self, claim: Claim, name: str) -> float:
+        """A reservation with an id has few machines: those that the claim could be are looked at one by one."""
+        costs = [
+            cost
+            for shape, unit, cost in claim.template.stock.reserved_ways(name)
+            if claim.units >> unit & 1 and self._agree(claim.requirements, shape)
+        ]
+        return min(costs, default=math.inf)
+
+    def _agree(self, requirements: Requirements, shape: Requirements) -> bool:
+        question = (requirements, id(shape))
+        if question not in self._agreed:
+            self._agreed[question] = requirements.compatible(shape, self._run.vocabulary.well_known)
+        return self._agreed[question]
 
 
 def _into(run: "Run", claim: Claim, name: str) -> Requirements:

@@ -4,6 +4,7 @@ While claims are open nobody decides which reservation a claim will be launched 
 that at any moment all of them could be. It is settled at the end.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 
 
@@ -110,22 +111,24 @@ class Reservations:
     def _path(self, claim: int, usable: tuple[str, ...]) -> list[tuple[int, str]] | None:
         """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""
         own = self._given.get(claim)
-        came_from: dict[str, tuple[int, str | None]] = {}
-        queue: list[str] = []
         for name in usable:
-            if name in self._left and name not in came_from:
-                came_from[name] = (claim, None)
-                queue.append(name)
+            if name == own or self._left.get(name, 0) > 0:
+                return [(claim, name)]
+        if own is not None and own not in self._gone and self._gone.issuperset(usable):
+            return None  # from what is gone nothing leads to what is not
+        came_from: dict[str, tuple[int, str | None]] = {name: (claim, None) for name in usable if name in self._left}
+        queue = deque(came_from)
+        unseen = self._left.keys() - came_from.keys()
         while queue:
-            name = queue.pop(0)
+            name = queue.popleft()
             if self._left[name] > 0 or name == own:
                 return _walked(name, came_from)
-            for other in sorted(self._holders.get(name, ())):
-                if other != claim:
-                    for next_name in self._wanted[other]:
-                        if next_name in self._left and next_name not in came_from:
-                            came_from[next_name] = (other, name)
-                            queue.append(next_name)
+            for other in sorted(self._holders.get(name, ())) if unseen else ():
+                if other != claim and not unseen.isdisjoint(self._wanted[other]):
+                    more = [each for each in self._wanted[other] if each in unseen]
+                    came_from.update((each, (other, name)) for each in more)
+                    queue.extend(more)
+                    unseen.difference_update(more)
         if own is None and not self._gone.issuperset(came_from):
             self._gone.update(came_from)
             self.version += 1

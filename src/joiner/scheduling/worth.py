@@ -13,7 +13,17 @@ import numpy.typing as npt
 
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
-from joiner.scheduling.claims import OFFERINGS, PRICE, REQUIREMENTS, RESOURCES, TAINTS, Claim, Fitting, Refused
+from joiner.scheduling.claims import (
+    OFFERINGS,
+    PRICE,
+    REQUIREMENTS,
+    RESERVATIONS,
+    RESOURCES,
+    TAINTS,
+    Claim,
+    Fitting,
+    Refused,
+)
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.dials import charge
 from joiner.scheduling.dominance import flags, undominated
@@ -22,9 +32,10 @@ from joiner.scheduling.run import Run
 from joiner.scheduling.sizes import Share, Size, host_limit
 from joiner.scheduling.spreading import Spreading
 from joiner.scheduling.template import Template
+from joiner.scheduling.topology import Group
 from joiner.scheduling.twins import repeat
 
-_NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS})
+_NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS, RESERVATIONS})
 _SHARE_OF_WORTH = 0.9
 """Pods may make a claim dearer by this share of what they are worth, and no more."""
 _TRIES = 8
@@ -246,6 +257,7 @@ class PricedRun(Run):
     def _fill(self, claim: Claim) -> dict[Size, int]:
         """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
+        barred: set[tuple[tuple[Group, bool], ...]] = set()
         room = self._tops(claim) - np.array(claim.amounts, dtype=np.float64)
         todo = self._open_sizes[_holds(room, self._wanted[self._open_sizes])]
         while len(todo):
@@ -257,7 +269,7 @@ class PricedRun(Run):
                     continue
                 if self.joined.of(claim.requirements, size.requirements) is None:
                     continue
-                placed = self._fill_with(claim, size)
+                placed = self._fill_with(claim, size, barred)
                 if placed:
                     taken[size] = placed
                     room = room - placed * size.amounts
@@ -268,11 +280,11 @@ class PricedRun(Run):
                 break
         return taken
 
-    def _fill_with(self, claim: Claim, size: Size) -> int:
-        """Put pods of one size on a claim."""
+    def _fill_with(self, claim: Claim, size: Size, barred: set[tuple[tuple[Group, bool], ...]]) -> int:
+        """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
         placed = tries = 0
         for share in reversed(size.shares):
-            if not share.positions or not self.considers(claim, share.each, share.step):
+            if not share.positions or share.step.groups in barred or not self.considers(claim, share.each, share.step):
                 continue
             count, refused = self.put(claim, share, size.left)
             if refused is not None and refused.rule == PRICE and self._pays(claim, share, size):
@@ -282,6 +294,8 @@ class PricedRun(Run):
             tries += not count
             if tries >= _TRIES or (refused is not None and self._no_room(claim, share, refused)):
                 break
+            if refused is not None and refused.rule == RESERVATIONS:
+                barred.add(share.step.groups)  # there is room: it is the domain that is not where the reservation is
         size.left -= placed
         return placed
 
@@ -289,6 +303,8 @@ class PricedRun(Run):
         """Whether a refusal means that no pod of the same size will ever have a place there."""
         if share.step.final:
             return refused.rule in _NO_ROOM
+        if refused.rule == RESERVATIONS:
+            return not self.openings.has_room(claim, share.each, share.step)
         amounts = share.each.amounts
         return refused.rule == RESOURCES and not claim.template.how_many(claim.units, claim.amounts, amounts, 1)
 

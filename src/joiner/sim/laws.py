@@ -27,10 +27,11 @@ _FORMS: Final = (
     ("nodes", rf"there are at (?P<side>least|most) {_NUMBER} nodes?", "there are at most 9 nodes"),
     ("claims", rf"there are at (?P<side>least|most) {_NUMBER} claims?", "there are at most 9 claims"),
     ("made", rf"at most {_NUMBER} claims? (is|are) ever made", "at most 9 claims are ever made"),
-    ("running", rf"{_NAME} keeps at least {_NUMBER} running", "web keeps at least 2 running (once it has had them)"),
+    ("running", rf"{_NAME} keeps at least {_NUMBER} running", "web keeps at least 2 running"),
     ("cost", rf"an hour costs at most {_NUMBER}", "an hour costs at most 1.5"),
     ("refused", r"no pod is refused", "no pod is refused"),
 )
+EXAMPLES: Final = tuple(example for _, _, example in _FORMS)
 
 
 def read(text: str) -> Law:
@@ -49,5 +50,4 @@ def read(text: str) -> Law:
                 least=number if at_least else None,
                 most=None if at_least else number,
             )
-    known = "; ".join(example for _, _, example in _FORMS)
-    raise LawError(f"{sentence!r} is not understood; sentences like these are: {known}")
+    raise LawError(f"{sentence!r} is not understood; sentences like these are: {'; '.join(EXAMPLES)}")

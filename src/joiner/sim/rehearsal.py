@@ -79,6 +79,13 @@ class _Cast:
         elif isinstance(thing, KWOKNodeClass):
             self.reservations.update(dict.fromkeys(each.id for each in thing.spec.capacity_reservations))
 
+    def expect(self, kind: type[KubeObject], data: Mapping[str, Any]) -> None:
+        """An object that cannot be read: one complaint is enough, and who names it is not to blame."""
+        metadata = data.get("metadata")
+        name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
+        self.names.setdefault(kind.kind.lower(), {})[name] = None
+        self.apps[name] = None
+
     def stock(self, node_class: KWOKNodeClass) -> None:
         """What a NodeClass can buy. Raises NodeClassNotReady when its catalogue cannot be had."""
         for each in supply.catalogue(node_class).types:
@@ -201,6 +208,7 @@ class _Rehearsal:
             made = codec.decode(written.data, kind)
         except codec.DecodeError as error:
             complain(error.path, error.problem)
+            self._cast.expect(kind, written.data)
             return
         self._admit(made, lambda cause: complain(*_parted(cause)))
 

@@ -18,7 +18,7 @@ from joiner.options import Options, OptionsError
 from joiner.options import read as read_options
 from joiner.sim.laws import Law, LawError
 from joiner.sim.laws import read as read_law
-from joiner.yamldoc import Document
+from joiner.yamldoc import Document, Number
 
 T = TypeVar("T")
 
@@ -444,6 +444,8 @@ class _Reader:
                 self._complain(path, f"comes at {moment.text()}, but the story ends after {ends.text()}")
 
     def _part(self, raw: Any, kind: type[T], path: str) -> T | None:
+        if isinstance(raw, dict):  # a number that remembers how it was written is for quantities of objects only
+            raw = {key: float(value) if isinstance(value, Number) else value for key, value in raw.items()}
         try:
             return codec.decode(raw, kind)
         except codec.DecodeError as error:

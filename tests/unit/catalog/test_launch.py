@@ -127,3 +127,17 @@ def test_a_claim_whose_pool_does_not_fit_is_bought_in_its_own_name(named: str) -
     assert made.name == "nodeclaim/c"
     assert made.spec.template.spec.node_class_ref.name == "other"
     assert made.spec.template.spec.requirements == wanted.spec.requirements
+
+
+def test_a_machine_has_what_overlays_and_settings_say_of_its_offering() -> None:
+    shop = catalog(overlays=(overlay(requirements=[requirement(ZONE, "In", "a")], capacity={"example.com/chip": 2}),))
+    own = {INSTANCE_TYPE: "m-4", CAPACITY_TYPE: "spot"}
+
+    with_chip = launch.promised(shop, {**own, ZONE: "a"})
+    without = launch.promised(shop, {**own, ZONE: "b"})
+
+    assert with_chip is not None
+    assert with_chip[0]["example.com/chip"] == with_chip[1]["example.com/chip"] == 2000
+    assert without is not None
+    assert "example.com/chip" not in without[0]
+    assert launch.promised(shop, {**own, ZONE: "nowhere"}) is None

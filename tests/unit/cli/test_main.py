@@ -77,7 +77,7 @@ def test_looking_for_help_imports_nothing_heavy() -> None:
     ("arguments", "words"),
     [
         (["validat"], "There is no command 'validat'; did you mean 'validate'?"),
-        (["zzz"], "there are plan, catalog, validate, crds"),
+        (["zzz"], "there are plan, simulate, catalog, validate, crds"),
         (["version", "-o", "xml"], "'xml' is not one of 'table', 'json', 'yaml'"),
         (["validate"], "Name a file or folder"),
         (["--colour"], "No such option"),

@@ -15,7 +15,7 @@ from joiner.cloud.provider import Instance, K
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud import Fate, PretendCloud, allocatable
+from joiner.sim.cloud import Device, Fate, PretendCloud, allocatable
 from joiner.sim.door import PretendProvider
 from joiner.sim.loop import EPOCH, VirtualClock, VirtualLoop, run
 from joiner.sim.machines import Birth, Machine
@@ -371,6 +371,17 @@ async def test_a_fate_strikes_as_often_as_it_says_and_only_whom_it_means(world: 
     bought = [await world.buy("a", await world.options(LARGE)), await world.buy("b"), await world.buy("c")]
 
     assert [world.machine(each).birth.never_joins for each in bought] == [False, True, False]
+
+
+@in_world
+async def test_a_device_is_on_the_machines_of_its_lot_and_the_catalogue_says_nothing_of_it(world: World) -> None:
+    world.cloud.equip(Device(Lot(instance_type=SMALL), "example.com/chip", 2000, after_s=9.0))
+
+    small, large = await world.buy("a"), await world.buy("b", await world.options(LARGE))
+
+    assert world.machine(small).capacity["example.com/chip"] == 2000
+    assert world.machine(small).birth.late == {"example.com/chip": 9.0}
+    assert "example.com/chip" not in world.machine(large).capacity
 
 
 @in_world

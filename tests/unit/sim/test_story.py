@@ -40,6 +40,13 @@ def test_a_story_that_does_not_say_how_long_goes_on_a_little_after_the_last_thin
     assert told(GOOD + "for: 1h\n").ends == Duration.parse("1h")
 
 
+def test_numbers_may_have_a_fraction() -> None:
+    story = told(GOOD.replace("cpu: 1500m", "cpu: 1.5").replace("running: {web: 2}", "cost-per-hour-below: 0.25"))
+
+    assert story.when[0].step.cpu == 1500
+    assert story.then[0].cost_per_hour_below == 0.25
+
+
 @pytest.mark.parametrize(
     ("wrong", "right", "words"),
     [
@@ -79,6 +86,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("pool default has at least 1 node", "nodes", 1.0, None),
         ("there are at most 9 nodes", "nodes", None, 9.0),
         ("there are at most 3 claims", "claims", None, 3.0),
+        ("at most 1 claim is ever made", "made", None, 1.0),
         ("web keeps at least 2 running", "running", 2.0, None),
         ("an hour costs at most 1.5", "cost", None, 1.5),
         ("no pod is refused", "refused", None, 0.0),
