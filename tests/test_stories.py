@@ -1,8 +1,10 @@
 """Every story in tests/stories is told, and everything in it must come as it says; whatever chance decides, and always alike."""
 
 import os
+import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,17 @@ def test_a_story_comes_true_whatever_chance_decides(path: Path) -> None:
 
 def test_a_story_is_told_step_by_step_alike_under_every_hash_seed() -> None:
     assert _told_under("1") == _told_under("2")
+
+
+def test_what_is_said_to_be_shown_somewhere_is_there_and_no_story_is_forgotten() -> None:
+    page = (FOLDER.parents[1] / "docs" / "design" / "behaviour-coverage.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./*-]+)`", page))
+    files = {each for each in named if each.endswith(".py")}
+    patterns = [each for each in named if re.fullmatch(r"[a-z0-9-]+\*?", each)]
+
+    assert not [each for each in sorted(files) if not (FOLDER.parent / each).is_file()]
+    assert not [each for each in sorted(patterns) if not list(FOLDER.glob(f"{each}.yaml"))]
+    assert not [path.stem for path in STORIES if not any(fnmatch(path.stem, each) for each in patterns)]
 
 
 def test_titles_tell_stories_apart() -> None:

@@ -53,6 +53,7 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.observe.provider import Metered
 from joiner.options import Options, OptionsError
+from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 
@@ -84,10 +85,13 @@ class Joiner:
         connect: Connect,
         clock: Clock,
         random: Random,
+        spread: Defaults | None = None,
         failed: Failed = lambda controller, key, error: None,
     ) -> None:
+        """`spread` is what the scheduler's configuration says about pods that say nothing themselves."""
         self.options, self.client, self.clock = options, client, clock
         self._chance = random.getrandbits(64)
+        self._spread = spread
         self.tasks = Tasks()
         self.metrics = Metrics()
         self.recorder = Recorder(client, clock)
@@ -159,6 +163,7 @@ class Joiner:
                 options=options,
                 vocabulary=self.vocabulary,
                 room=room,
+                spread=self._spread,
             ),
             Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims),
             *buffers,

@@ -40,6 +40,7 @@ from joiner.observe.claims import termination_mode
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
+from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
 from joiner.state.cluster import Cluster
 from joiner.state.cost import disturbance
@@ -66,6 +67,24 @@ class Patient(NamedTuple):
     diagnosis: repair.Diagnosis
     bound: Duration | None
     """How long draining may take."""
+
+
+class _InVain(NamedTuple):
+    """A question to which there was no answer. It is not asked again before anything in it has changed."""
+
+    snapshot: Snapshot
+    options: tuple[PoolOption, ...]
+    obstacle: str
+
+    def still_holds(self, snapshot: Snapshot, options: tuple[PoolOption, ...]) -> bool:
+        return (
+            snapshot is self.snapshot
+            and len(options) == len(self.options)
+            and all(
+                new.catalog is old.catalog and new.pool.spec == old.pool.spec
+                for new, old in zip(options, self.options, strict=True)
+            )
+        )
 
 
 class Repair(Reconciler):
@@ -97,6 +116,8 @@ class Repair(Reconciler):
         self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
         self._reboots = repair.Reboots()
         self._broken: set[str] = set()
+        self._in_vain: dict[str, _InVain] = {}
+        """UID of a claim to the last attempt to find other places for its pods."""
         self.watches = (Watch(Node, self._node_changed), Watch(NodeClaim, self._claim_changed))
 
     def _node_changed(self, change: Change) -> Iterable[Key]:
@@ -115,6 +136,7 @@ class Repair(Reconciler):
         """One pass; all of it sees the same moment."""
         now = self._clock.now()
         if not self._broken:
+            self._in_vain.clear()
             self._tell_eligible(0)
             return DONE
         if not self._cluster.synced(now):
@@ -222,6 +244,9 @@ class Repair(Reconciler):
         """Have other nodes ready for everything on it, then let it go."""
         gone = (patient.each,)
         options, _ = await self._pools.options(snapshot)
+        known = self._in_vain.get(patient.claim.metadata.uid)
+        if known is not None and known.still_holds(snapshot, options):
+            return self._blocked(patient, known.obstacle)
         question = rehearsal.question_without(
             gone,
             snapshot,
@@ -231,9 +256,15 @@ class Repair(Reconciler):
             vocabulary=self._vocabulary,
             stale_since=self._pools.stale_since(options),
         )
+        began = self._clock.monotonic()
         tried = rehearsal.rehearsed(schedule(question), question, gone, snapshot)
+        self._metrics.voluntary_disruption_decision_evaluation_duration_seconds.labels(
+            reason=repair.REASON.lower(), consolidation_type=""
+        ).observe(self._clock.monotonic() - began)
         if tried.obstacle:
+            self._in_vain[patient.claim.metadata.uid] = _InVain(snapshot, options, tried.obstacle)
             return self._blocked(patient, tried.obstacle)
+        self._in_vain.pop(patient.claim.metadata.uid, None)
         replacements = _wishes(tried)
         nominated = [name for name, pods in tried.plan.placements.items() if not set(tried.moved).isdisjoint(pods)]
         command = self._command(patient, commands.REPLACE if replacements else commands.DELETE)

@@ -85,15 +85,16 @@ def _into(run: "Run", claim: Claim, name: str) -> Requirements:
     return Requirements((*claim.requirements.without(*(each.key for each in pinned)).values(), *pinned))
 
 
+_ON_THE_MARKET: Final = Requirements([Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,), complement=True)])
+
+
 def _settled(run: "Run", claim: Claim) -> Requirements:
     """What the node must be: into its reservation if it has one, and never into somebody else's."""
     held = run.reservations.holds(claim.number)
     if held is not None:
         return _into(run, claim, held)
     if claim.template.stock.reserved(claim.requirements):
-        return claim.requirements & Requirements(
-            [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,), complement=True)]
-        )
+        return run.joined.of(claim.requirements, _ON_THE_MARKET) or claim.requirements & _ON_THE_MARKET
     return claim.requirements
 
 

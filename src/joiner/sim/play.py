@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from joiner import yamldoc
 from joiner.kube.tasks import Tasks
 from joiner.model import codec
 from joiner.model.meta import KubeObject
 from joiner.model.quantity import MILLI
+from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
 from joiner.sim import casting
 from joiner.sim.chronicle import Chronicle, Teller
 from joiner.sim.cloud import Device
@@ -19,7 +21,7 @@ from joiner.sim.market import Lot
 from joiner.sim.outages import Outages
 from joiner.sim.rehearsal import rehearse
 from joiner.sim.stage import Stage
-from joiner.sim.story import CloudWords, Expectation, Story, Timed
+from joiner.sim.story import CloudWords, Expectation, Story, StoryError, Timed
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
@@ -88,6 +90,7 @@ class _Telling:
             loop,
             seed=seed,
             options=story.options,
+            spread=_spread(story),
             trace=trace,
             pace=Pace(call_s=(cloud.launch.seconds, cloud.launch.seconds), stops_s=(cloud.terminate.seconds,) * 2),
             habits=Habits(
@@ -190,3 +193,19 @@ def _said(wanted: Expectation) -> str:
             parts.append(f"{name.replace('_', '-')} {shown}")
     when = f"by {wanted.by.text()}" if wanted.by is not None else f"at {wanted.deadline.text()}"
     return f"{when}: {', '.join(parts)}"
+
+
+def _spread(story: Story) -> Defaults | None:
+    """What the scheduler's configuration that the story names says about spreading pods."""
+    name = story.options.scheduler_config
+    if not name:
+        return None
+    try:
+        loaded = yamldoc.documents((story.folder / name).read_text(encoding="utf-8"), name)
+        if loaded.problems or len(loaded.documents) != 1:
+            raise StoryError([*map(str, loaded.problems)] or [f"{name}: a scheduler configuration is one document"])
+        return configured(loaded.documents[0].data)
+    except OSError as error:
+        raise StoryError([f"given.options: scheduler-config {name}: cannot be read: {error.strerror}"]) from None
+    except ConfigProblem as error:
+        raise StoryError([f"{name}: {each}" for each in error.problems]) from None

@@ -27,6 +27,7 @@ from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet
 from joiner.options import Options
+from joiner.scheduling.spreaddefaults import Defaults
 from joiner.sim import nodepeople, workloads
 from joiner.sim.apiserver import ApiServer
 from joiner.sim.binder import Binder
@@ -70,6 +71,7 @@ class World:
         *,
         seed: int,
         options: Options | None = None,
+        spread: Defaults | None = None,
         trace: Trace | None = None,
         pace: Pace | None = None,
         habits: Habits | None = None,
@@ -92,7 +94,7 @@ class World:
         self.removals: Counter[str] = Counter()
         """Why our controllers decided that claims must go, over all their lives."""
         self.joiner: Joiner | None = None
-        self._habits, self._meddler, self._failed = habits, meddler, failed
+        self._habits, self._meddler, self._failed, self._spread = habits, meddler, failed, spread
         self._tasks = Tasks(failed=self._broke)
         self._outside = self._people()
         self._running: asyncio.Task[None] | None = None
@@ -149,6 +151,7 @@ class World:
             connect=self._connect,
             clock=self.clock,
             random=self.random(f"joiner {self.restarts}"),
+            spread=self._spread,
             failed=self._failed,
         )
         self._running = asyncio.get_running_loop().create_task(self.joiner.run(), name=f"joiner {self.restarts}")

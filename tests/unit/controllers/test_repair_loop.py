@@ -9,7 +9,9 @@ from joiner.assembly import Joiner
 from joiner.cloud.repair import RepairPolicy
 from joiner.controllers.repair import Repair
 from joiner.model.duration import Duration
+from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
 from joiner.model.workload import Deployment
 from joiner.options import OptionsError, read
 from joiner.sim.cloud import PretendCloud
@@ -157,3 +159,20 @@ def test_repair_refuses_to_start_with_policies_that_will_not_do(
         assert problem in str(told.value)
 
     run(main)
+
+
+def test_a_question_without_an_answer_is_asked_again_only_when_something_changed() -> None:
+    async def test(clinic: Clinic) -> None:
+        took = clinic.joiner.metrics.voluntary_disruption_decision_evaluation_duration_seconds
+        old = clinic.server.get(NodeClaim, clinic.machine().claim_name)
+        clinic.sicken()
+        await clinic.wait(600)
+        (asked,) = [each.value for each in next(iter(took.collect())).samples if each.name.endswith("_count")]
+        assert 1 <= asked <= 3
+        pool = clinic.server.get(NodePool, "default")
+        clinic.server.patch("test", pool, replace(pool, spec=replace(pool.spec, limits={})))
+        await clinic.wait(90)
+
+        assert clinic.server.find(NodeClaim, old.name) is None
+
+    in_clinic(test, nodes=2, limits={"nodes": 2})
