@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FEWER_SEEDS = "24"
 SUPPORTED = tuple((3, minor) for minor in range(11, 20))
 
 
@@ -51,7 +52,10 @@ def main() -> int:
                     return 1
                 ready.touch()
             python = home / "bin" / "python"
-        if subprocess.run([str(python), "-m", "pytest", "-n", "auto", *sys.argv[1:]], cwd=ROOT).returncode:
+        # The seeds of the simulation differ between versions in nothing but speed: one of them plays all, the others some.
+        seeds = {} if version == own else {"JOINER_SEEDS": FEWER_SEEDS}
+        command = [str(python), "-m", "pytest", "-n", "auto", *sys.argv[1:]]
+        if subprocess.run(command, cwd=ROOT, env={**os.environ, **seeds}).returncode:
             return 1
     return 0
 

@@ -128,6 +128,7 @@ class Joiner:
                     clock=self.clock,
                     vocabulary=self.vocabulary,
                     pods=not self.options.disable_detailed_metrics,
+                    price=self.catalogs.price,
                 )
             )
             objects = {kind: self.informers.of(kind).store.all for kind in kinds}

@@ -351,9 +351,11 @@ class Requirements(Mapping[str, Requirement]):
 
     @classmethod
     def of_labels(cls, values: Mapping[str, str], vocabulary: Vocabulary = PLAIN_VOCABULARY) -> "Requirements":
-        """Each label must have exactly the given value."""
-        normal = ((vocabulary.normal_key(key), value) for key, value in values.items())
-        return cls(Requirement(key, (vocabulary.normal_value(key, value),)) for key, value in normal)
+        """Each label must have exactly the given value. What the labels of a node come to is remembered: it is asked often."""
+        if vocabulary.value_aliases or not vocabulary.aliases.keys().isdisjoint(values):
+            normal = ((vocabulary.normal_key(key), value) for key, value in values.items())
+            return _exactly(tuple((key, vocabulary.normal_value(key, value)) for key, value in normal))
+        return _exactly(tuple(values.items()))
 
     def __getitem__(self, key: str) -> Requirement:
         return self._by_key[key]
@@ -469,6 +471,17 @@ EVERYTHING: Final = Requirements()
 def unreadable(written: SelectorRequirement) -> bool:
     """Whether the algebra cannot make sense of a requirement: a bound that is not one integer."""
     return written.operator in NUMERIC and (len(written.values) != 1 or integer(written.values[0]) is None)
+
+
+@lru_cache(maxsize=16_384)
+def _exactly(values: tuple[tuple[str, str], ...]) -> Requirements:
+    return Requirements(_one_value(key, value) for key, value in values)
+
+
+@lru_cache(maxsize=32_768)
+def _one_value(key: str, value: str) -> Requirement:
+    """All nodes of a pool share most of their labels, and with them these."""
+    return Requirement(key, (value,))
 
 
 def similar_key(key: str, known: Iterable[str]) -> str | None:

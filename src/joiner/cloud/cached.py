@@ -5,7 +5,7 @@ tuples and never combined by arithmetic: two counters that move together would c
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ from joiner.catalog.build import Adjustments, Catalog, Pipeline
 from joiner.catalog.market import InstanceType
 from joiner.clock import Clock
 from joiner.cloud.errors import Transient
+from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value
 from joiner.model.nodepool import NodePool
@@ -138,6 +139,15 @@ class Catalogs:
         """When the types that are served of a pool were asked for, if newer ones should be and could not be had."""
         entry = self._entries.get(pool)
         return entry.fetched_at if entry is not None and entry.stale else None
+
+    def price(self, pool: str, labels_of: Mapping[str, str]) -> float | None:
+        """What a machine that runs costs by the hour: the provider's own price, whether or not it is sold any more."""
+        entry = self._entries.get(pool)
+        named = labels_of.get(labels.INSTANCE_TYPE)
+        found = next((each for each in entry.raw or () if each.name == named), None) if entry is not None else None
+        wanted = (labels_of.get(labels.ZONE), labels_of.get(labels.CAPACITY_TYPE))
+        offerings = found.offerings if found is not None else ()
+        return next((each.price for each in offerings if (each.zone, each.capacity_type) == wanted), None)
 
     def forget(self, pool: str) -> None:
         """Drop what is known of a pool that is gone."""

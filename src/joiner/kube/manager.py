@@ -15,6 +15,10 @@ GRAIN_S: Final = 0.001
 """A clock counts in whole microseconds: who comes back exactly when asked to may find that it is not time yet."""
 Failed = Callable[[str, Key, Exception], None]
 
+IDLE_MOST: Final = 8
+"""How many workers of a controller wait for work; more come when there is more to do, and leave again."""
+IN_ONE_GO: Final = 20
+"""After so many keys everybody else has a turn, even if none of them had to wait for anything."""
 CONFLICT_S: Final = 0.05
 """After a conflict the cache needs a moment to hear of the other write."""
 
@@ -28,6 +32,8 @@ class _Running:
         self._tasks = tasks
         self._failed = failed
         self._busy = 0
+        self._idle: list[asyncio.Future[Key]] = []
+        self._workers = 0
         self._open = False
         controller.attach(self.queue.add)
 
@@ -38,13 +44,39 @@ class _Running:
             self.queue.add(key)
         self._dispatch()
 
+    def close(self) -> None:
+        """Begin nothing any more."""
+        self._open = False
+        self.queue.close()
+
     def _dispatch(self) -> None:
         while self._open and self._busy < self.controller.workers:
             key = self.queue.take()
             if key is None:
                 return
             self._busy += 1
-            self._tasks.start(f"{self.controller.name} {key}", self._work(key))
+            if self._idle:
+                self._idle.pop().set_result(key)
+            else:
+                self._workers += 1
+                self._tasks.start(f"{self.controller.name} {self._workers}", self._worker(key))
+
+    async def _worker(self, key: Key | None) -> None:
+        """One key after the other; a worker without one waits for the next, unless enough others do."""
+        turns = 0
+        while key is not None:
+            await self._work(key)
+            key = self.queue.take()
+            turns += 1
+            if key is None:
+                self._busy -= 1
+                if len(self._idle) >= IDLE_MOST:
+                    return
+                turns = 0
+                self._idle.append(asyncio.get_running_loop().create_future())
+                key = await self._idle[-1]
+            elif turns % IN_ONE_GO == 0:
+                await asyncio.sleep(0)
 
     async def _work(self, key: Key) -> None:
         try:
@@ -63,9 +95,7 @@ class _Running:
             self.queue.retry(key)
             self._failed(self.controller.name, key, error)
         finally:
-            self._busy -= 1
             self.queue.done(key)
-            self._dispatch()
 
     def wake(self, watch: Watch, change: Change) -> None:
         """Something that is watched has changed."""
@@ -113,7 +143,7 @@ class Manager:
             raise self._error
         finally:
             for running in self._running:
-                running.queue.close()
+                running.close()
             await self._tasks.close()
 
     def depths(self) -> tuple[Depth, ...]:

@@ -8,6 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from joiner.clock import Clock
+from joiner.disruption import budgets
 from joiner.model import labels, podrules, resources
 from joiner.model.conditions import Condition
 from joiner.model.labels import Vocabulary
@@ -21,6 +22,10 @@ from joiner.state.cluster import Cluster
 from joiner.state.members import StateNode
 
 Objects = Callable[[], Iterable[Any]]
+Price = Callable[[str, Mapping[str, str]], float | None]
+"""Pool and labels of a machine to what it costs by the hour."""
+REASONS: Final = ("Drifted", "Empty", "Underutilized", "Unhealthy")
+"""Why nodes may be removed, as budgets name it; metrics write it in lower case."""
 
 _NODE: Final = (
     ("nodes_allocatable", "What pods can use of a node."),
@@ -30,6 +35,10 @@ _NODE: Final = (
     ("nodes_total_daemon_limits", "What the pods of DaemonSets on a node may use at most."),
     ("nodes_system_overhead", "What of a node pods cannot use."),
 )
+_ALLOWED: Final = "How many nodes of a pool its budgets let go now."
+_CONSUMED: Final = "Nodes of a pool that use up its budgets."
+_COST: Final = "What the nodes of a pool cost by the hour, at the provider's prices."
+_UNSYNCED: Final = "For how long the mirror has waited for a claim to be launched."
 _LIFETIME: Final = ("nodes_current_lifetime_seconds", "How old a node is.")
 _POD_LABELS: Final = (
     "name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type", "phase",
@@ -55,8 +64,9 @@ class ClusterCollector(Collector):
         clock: Clock,
         vocabulary: Vocabulary,
         pods: bool,
+        price: Price = lambda pool, known: None,
     ) -> None:
-        self._cluster, self._pools, self._clock, self._pods = cluster, pools, clock, pods
+        self._cluster, self._pools, self._clock, self._pods, self._price = cluster, pools, clock, pods, price
         self._keys = tuple(sorted(vocabulary.well_known))
         self._names = tuple(_snake(key) for key in self._keys)
 
@@ -66,6 +76,8 @@ class ClusterCollector(Collector):
         snapshot = self._cluster.snapshot(now)
         yield from self._nodes(snapshot.nodes, now)
         yield from _nodepools(self._pools(), snapshot.used)
+        yield from self._budgets(snapshot.nodes, now)
+        yield self._costs(snapshot.nodes)
         yield from self._summary(snapshot.nodes, now)
         if self._pods:
             yield from self._each_pod(snapshot.nodes, snapshot.waiting, now)
@@ -92,6 +104,30 @@ class ClusterCollector(Collector):
         yield from families.values()
         yield lifetime
 
+    def _budgets(self, nodes: tuple[StateNode, ...], now: datetime) -> Iterator[Metric]:
+        known = ("nodepool", "reason")
+        allowed = GaugeMetricFamily(f"{PREFIX}nodepools_allowed_disruptions", _ALLOWED, labels=known)
+        consumed = GaugeMetricFamily(f"{PREFIX}nodepools_nodes_consuming_budgets", _CONSUMED, labels=known)
+        for pool in self._pools():
+            own = [each for each in nodes if each.nodepool == pool.name and budgets.counts(each)]
+            for reason in REASONS:
+                allowed.add_metric((pool.name, reason.lower()), float(budgets.left(pool, own, reason, now)))
+                away = sum(budgets.is_away(each, reason) for each in own)
+                consumed.add_metric((pool.name, reason.lower()), float(away))
+        yield allowed
+        yield consumed
+
+    def _costs(self, nodes: Iterable[StateNode]) -> Metric:
+        totals: dict[str, float] = {}
+        for each in nodes:
+            if each.claim is not None and each.launched:
+                cost = self._price(each.nodepool, each.claim.metadata.labels) or 0.0
+                totals[each.nodepool] = totals.get(each.nodepool, 0.0) + cost
+        family = GaugeMetricFamily(f"{PREFIX}nodepools_cost_total", _COST, labels=("nodepool",))
+        for pool in sorted(totals):
+            family.add_metric((pool,), totals[pool])
+        return family
+
     def _summary(self, nodes: tuple[StateNode, ...], now: datetime) -> Iterator[Metric]:
         has = resources.add(*(each.allocatable for each in nodes))
         used = resources.add(*(each.used for each in nodes))
@@ -106,6 +142,13 @@ class ClusterCollector(Collector):
         yield share
         synced = self._cluster.synced(now)
         yield GaugeMetricFamily(f"{PREFIX}cluster_state_node_count", "Nodes in the mirror.", value=len(nodes))
+        born = [
+            each.claim.metadata.creation_timestamp for each in nodes if each.claim is not None and not each.launched
+        ]
+        waited = max(((now - moment).total_seconds() for moment in born if moment is not None), default=0.0)
+        yield GaugeMetricFamily(
+            f"{PREFIX}cluster_state_unsynced_time_seconds", _UNSYNCED, value=0.0 if synced else waited
+        )
         yield GaugeMetricFamily(f"{PREFIX}cluster_state_synced", "Whether the mirror is complete.", value=float(synced))
 
     def _each_pod(self, nodes: Iterable[StateNode], waiting: Iterable[Pod], now: datetime) -> Iterator[Metric]:
@@ -260,6 +303,10 @@ CLUSTER_FAMILIES: Final[tuple[Family, ...]] = (
     Family(f"{PREFIX}cluster_utilization_percent", "gauge", ("resource_type",), "How much of what pods can use is asked for."),
     Family(f"{PREFIX}cluster_state_node_count", "gauge", (), "Nodes in the mirror."),
     Family(f"{PREFIX}cluster_state_synced", "gauge", (), "Whether the mirror is complete."),
+    Family(f"{PREFIX}cluster_state_unsynced_time_seconds", "gauge", (), _UNSYNCED),
+    Family(f"{PREFIX}nodepools_allowed_disruptions", "gauge", ("nodepool", "reason"), _ALLOWED),
+    Family(f"{PREFIX}nodepools_nodes_consuming_budgets", "gauge", ("nodepool", "reason"), _CONSUMED),
+    Family(f"{PREFIX}nodepools_cost_total", "gauge", ("nodepool",), _COST),
     Family(f"{PREFIX}nodepools_limit", "gauge", ("resource_type", "nodepool"), "The most a pool may have."),
     Family(f"{PREFIX}nodepools_usage", "gauge", ("resource_type", "nodepool"), "What the nodes of a pool have together."),
     Family(f"{PREFIX}pods_state", "gauge", _POD_LABELS, "A pod, its node and where it is in its life."),

@@ -84,6 +84,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        if not handle._scheduled:  # type: ignore[attr-defined]
+            return  # it has had its turn
         self._cancelled += 1
         if self._cancelled > 1000 and self._cancelled * 2 > len(self._timers):
             self._timers = [each for each in self._timers if not each[2].cancelled()]
