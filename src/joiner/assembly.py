@@ -53,7 +53,7 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.observe.provider import Metered
 from joiner.options import Options, OptionsError
-from joiner.scheduling.spreaddefaults import Defaults
+from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 
@@ -61,6 +61,18 @@ K = TypeVar("K", bound=KubeObject)
 Connect = Callable[[NodeClasses, Client, Tasks], CloudProvider]
 """Gives the provider, once there is a client and somewhere to read NodeClasses."""
 Failed = Callable[[str, Key, Exception], None]
+
+
+Spread = Defaults
+"""How pods are spread that say nothing about it themselves."""
+
+
+def spread_of(configuration: Any) -> Spread:
+    """What a kube-scheduler's configuration says about spreading pods. Raises OptionsError with every problem."""
+    try:
+        return configured(configuration)
+    except ConfigProblem as problem:
+        raise OptionsError(problem.problems) from None
 
 
 class _CachedClasses:
@@ -85,7 +97,7 @@ class Joiner:
         connect: Connect,
         clock: Clock,
         random: Random,
-        spread: Defaults | None = None,
+        spread: Spread | None = None,
         failed: Failed = lambda controller, key, error: None,
     ) -> None:
         """`spread` is what the scheduler's configuration says about pods that say nothing themselves."""

@@ -29,6 +29,7 @@ from joiner.sim.story import (
     Scale,
     Shelf,
     Shortage,
+    Sicken,
     StatefulSetStep,
     Timed,
     Vanish,
@@ -69,6 +70,8 @@ class Made(Value):
     steps: tuple[Timed, ...]
     expires: bool
     """Whether nodes grow old, so that there is never quiet."""
+    repairs: bool
+    """Whether broken nodes are repaired."""
 
 
 def make(seed: int) -> Made:
@@ -85,12 +88,19 @@ class _Maker:
         """Deployment to the fewest and the most pods it is ever scaled to."""
         self._expires = random.random() < 0.25
         self._protects = random.random() < 0.3
+        self._repairs = random.random() < 0.5
 
     def made(self) -> Made:
         given = Given(nodepools=tuple(self._pools()), reservations=tuple(self._reservations()))
         steps = [*self._workloads(), *self._changes(), *self._fate(given.reservations), *self._restarts()]
         steps.sort(key=lambda each: each.at)
-        return Made(given=given, objects=tuple(self._objects()), steps=tuple(steps), expires=self._expires)
+        return Made(
+            given=given,
+            objects=tuple(self._objects()),
+            steps=tuple(steps),
+            expires=self._expires,
+            repairs=self._repairs,
+        )
 
     def _maybe(self, chance: float) -> bool:
         return self._random.random() < chance
@@ -248,6 +258,10 @@ class _Maker:
             yield Timed(at=self._at(15 * MINUTE, BUSY), step=Vanish(vanish=draw.randint(1, 3)))
         if self._maybe(0.5):
             yield Timed(at=self._at(0, 20 * MINUTE), step=NeverJoin(never_join=draw.randint(1, 2)))
+        if self._repairs:
+            sickness = draw.choice(["KWOKUnhealthy=True", "KWOKRebootRequired=True"])
+            sick = Sicken(sicken=sickness, nodes=draw.randint(1, 3), incurable=self._maybe(0.2))
+            yield Timed(at=self._at(15 * MINUTE, BUSY), step=sick)
         if self._maybe(0.3):
             shelf = Shelf(instance_type=draw.choice(TYPES))
             yield Timed(at=self._at(5 * MINUTE, BUSY), step=Price(price=shelf, factor=draw.choice([0.5, 2.0])))
@@ -281,7 +295,7 @@ def _overlay(name: str, percent: str, weight: int) -> dict[str, Any]:
 STEP_NAMES: Final = tuple(
     kind.__name__
     for kind in (
-        Deploy, StatefulSetStep, DaemonSetStep, JobStep, Scale, Apply, Delete, DeleteNodes, Shortage, Reclaim, Vanish,
+        Deploy, StatefulSetStep, DaemonSetStep, JobStep, Scale, Apply, Delete, DeleteNodes, Shortage, Sicken, Reclaim, Vanish,
         NeverJoin, Price, EndReservation, ClockStep, HangUp, Restart,
     )
 )  # fmt: skip

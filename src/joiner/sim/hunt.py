@@ -17,6 +17,7 @@ from joiner.model.cluster import Event
 from joiner.model.meta import Value
 from joiner.model.node import Node
 from joiner.model.pod import Pod
+from joiner.options import Gates, Options
 from joiner.sim import casting
 from joiner.sim.checks import RULES, Checks, Quiet
 from joiner.sim.faults import API_FAULTS, CLOUD_FAULTS, Chances, Weather
@@ -73,6 +74,7 @@ class _Hunt:
         self.world = World(
             loop,
             seed=seed,
+            options=Options(feature_gates=Gates(node_repair=self._made.repairs)),
             trace=trace,
             habits=Habits(prepares={"example.com/agent": 15.0}),
             meddler=self._weather,
@@ -191,6 +193,8 @@ REQUIRED: Final[tuple[str, ...]] = (
     ),
     *(f"event {name}" for name in ("FailedDraining", "TerminationGracePeriodExpiring", "NodeOverlaysChanged")),
     *(f"removal {name}" for name in ("expired", "garbage_collected", "insufficient_capacity", "registration_timeout")),
+    "removal unhealthy",
+    "event RebootObserved",
 )
 """What has to occur in a long hunt: where one of these never did, nothing was shown about it."""
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from joiner import yamldoc
+from joiner.assembly import Spread, spread_of
 from joiner.kube.tasks import Tasks
 from joiner.model import codec
 from joiner.model.meta import KubeObject
 from joiner.model.quantity import MILLI
-from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
+from joiner.options import OptionsError
 from joiner.sim import casting
 from joiner.sim.chronicle import Chronicle, Teller
 from joiner.sim.cloud import Device
@@ -195,7 +196,7 @@ def _said(wanted: Expectation) -> str:
     return f"{when}: {', '.join(parts)}"
 
 
-def _spread(story: Story) -> Defaults | None:
+def _spread(story: Story) -> Spread | None:
     """What the scheduler's configuration that the story names says about spreading pods."""
     name = story.options.scheduler_config
     if not name:
@@ -204,8 +205,8 @@ def _spread(story: Story) -> Defaults | None:
         loaded = yamldoc.documents((story.folder / name).read_text(encoding="utf-8"), name)
         if loaded.problems or len(loaded.documents) != 1:
             raise StoryError([*map(str, loaded.problems)] or [f"{name}: a scheduler configuration is one document"])
-        return configured(loaded.documents[0].data)
+        return spread_of(loaded.documents[0].data)
     except OSError as error:
         raise StoryError([f"given.options: scheduler-config {name}: cannot be read: {error.strerror}"]) from None
-    except ConfigProblem as error:
+    except OptionsError as error:
         raise StoryError([f"{name}: {each}" for each in error.problems]) from None

@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import Final
 
-from joiner.assembly import Joiner
+from joiner.assembly import Joiner, Spread
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.provider import CloudProvider, NodeClasses
 from joiner.kube.client import Client, Key
@@ -27,7 +27,6 @@ from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet
 from joiner.options import Options
-from joiner.scheduling.spreaddefaults import Defaults
 from joiner.sim import nodepeople, workloads
 from joiner.sim.apiserver import ApiServer
 from joiner.sim.binder import Binder
@@ -71,7 +70,7 @@ class World:
         *,
         seed: int,
         options: Options | None = None,
-        spread: Defaults | None = None,
+        spread: Spread | None = None,
         trace: Trace | None = None,
         pace: Pace | None = None,
         habits: Habits | None = None,
