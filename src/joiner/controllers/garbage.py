@@ -56,9 +56,9 @@ class Garbage(Reconciler):
 
     def _lost(self, claim: NodeClaim, running: set[str]) -> bool:
         """Whether the claim says its node joined, and nobody has seen either of late."""
-        if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):
+        if claim.status.provider_id in running:  # first, because it is so for nearly all
             return False
-        if claim.status.provider_id in running:
+        if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):
             return False
         nodes = self._informers.by(Node, "provider-id", claim.status.provider_id)
         return not any(is_ready(node) for node in nodes)

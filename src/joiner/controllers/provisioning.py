@@ -7,8 +7,9 @@ plans again only if anything changed that could change the answer: a shortage th
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
@@ -33,6 +34,7 @@ from joiner.scheduling.plan import Plan, Reason, Refusal
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
+from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 from joiner.state.question import problem, same
@@ -120,6 +122,14 @@ class NodeTrigger(Reconciler):
 # -- the loop -----------------------------------------------------------------------------------------------------------
 
 
+class _Answered(NamedTuple):
+    """A question, and what was said to it."""
+
+    question: Problem
+    plan: Plan
+    resting: tuple[Refusal, ...]
+
+
 class Provisioner(Reconciler):
     """Gathers, plans, tells, writes; one window after the other."""
 
@@ -159,7 +169,7 @@ class Provisioner(Reconciler):
         self._teller = Teller(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
         self._numbers = count(1)
         self._again_s: float | None = 0.0
-        self._answered: tuple[Problem, Plan] | None = None
+        self._answered: _Answered | None = None
 
     async def reconcile(self, key: Key) -> Result:
         """Wait for a window to close, then do all that it takes."""
@@ -196,24 +206,35 @@ class Provisioner(Reconciler):
             stale_since=self._pools.stale_since(options),
         )
         question = replace(question, pods=self._spread.given(question.pods))
-        if self._answered is not None and same(self._answered[0], question):
-            plan = self._answered[1]
+        resting = self._resting(question)
+        known = self._answered
+        if known is not None and same(known.question, question) and known.resting == resting:
+            plan = known.plan
             self._teller.nominate(plan, question)
         else:
-            plan = await self._answer(question, skipped)
+            plan = await self._answer(question, resting, skipped)
         await self._tell_room(plan, question.pods)
 
-    async def _answer(self, question: Problem, skipped: tuple[Reason, ...]) -> Plan:
+    def _resting(self, question: Problem) -> tuple[Refusal, ...]:
+        """The pods that nothing is bought for now, because what was bought for them did not take them."""
+        now = self._clock.now()
+        until = ((pod, self._cluster.rests_until(pod)) for pod in question.pods if not is_virtual(pod))
+        return tuple(_rests(pod, moment) for pod, moment in until if moment is not None and now < moment)
+
+    async def _answer(self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[Reason, ...]) -> Plan:
         """Plan, tell, write. What was not written as planned is planned for again."""
         self._answered = None
         self._teller.question(question)
-        plan = await self._planned(question)
+        names = {each.pod for each in resting}
+        asked = replace(question, pods=tuple(pod for pod in question.pods if name_of(pod) not in names))
+        plan = await self._planned(asked if names else question)
+        plan = replace(plan, refusals=(*plan.refusals, *resting))
         self._teller.plan(plan, question, skipped)
         outcomes = await self._claims.buy(_wishes(plan, question))
         self._teller.outcomes(outcomes, plan, question)
         # Should the same be asked again after a purchase, what was bought is gone.
         if not plan.claims and not plan.not_attempted:
-            self._answered = (question, plan)
+            self._answered = _Answered(question, plan, resting)
         return plan
 
     def _virtual_pods(self) -> tuple[Pod, ...]:
@@ -248,6 +269,15 @@ def _asks_for_devices(pod: Pod) -> Refusal:
     message = "the pod asks for devices by resource claims, which cannot be planned for yet"
     reason = Reason(rule="devices", object=f"Pod {name_of(pod)}", message=message)
     return Refusal(pod=name_of(pod), ignored=True, reasons=(reason,))
+
+
+def _rests(pod: Pod, until: datetime) -> Refusal:
+    message = (
+        "nodes that were bought for it joined and did not take it: they have less than their type promises, or others took"
+        f" the room; the next one is bought at {until:%H:%M:%S} UTC at the earliest"
+    )
+    reason = Reason(rule="disappointed", object=f"Pod {name_of(pod)}", message=message)
+    return Refusal(pod=name_of(pod), reasons=(reason,))
 
 
 def _wishes(plan: Plan, question: Problem) -> tuple[Wish, ...]:

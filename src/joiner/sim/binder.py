@@ -12,7 +12,8 @@ Not done: extenders, profiles, in-place resizing, devices, spread by default, vo
 
 import asyncio
 from collections.abc import Iterable
-from datetime import datetime
+from heapq import heapify, heappop, heapreplace
+from math import inf
 from typing import Final, NamedTuple
 
 from joiner.clock import Clock
@@ -26,6 +27,7 @@ from joiner.model.node import Node
 from joiner.model.pod import Pod, PodCondition, condition
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.sim.fitting import named_nodes
+from joiner.sim.lines import Lines, Waiting
 from joiner.sim.places import Places, claims_of, is_finished, signature
 from joiner.sim.placing import Question
 from joiner.sim.preemption import Eviction, is_under_way, preempt
@@ -52,13 +54,14 @@ class _Stamp(NamedTuple):
     storage: int
 
 
-class _Waiting(NamedTuple):
-    """A pod that wants a node."""
+class _Told(NamedTuple):
+    """What a line of pods was told, and when one of them may be told again."""
 
-    pod: Pod
-    like: bytes
-    """Equal for pods that get the same answer."""
-    order: tuple[int, datetime, Key]
+    message: str
+    again_at: float
+    """The same, to those who have not heard it yet."""
+    other_at: float
+    """Something else."""
 
 
 class _Assumed(NamedTuple):
@@ -90,7 +93,7 @@ class Binder(Reconciler):
         self._clock = clock
         self._places = Places()
         self._views = Views(self._places)
-        self._waiting: dict[Key, _Waiting] = {}
+        self._waiting = Lines()
         self._assumed: dict[Key, _Assumed] = {}
         self._due: dict[Key, None] = {}
         """Assumed pods whose binding has to be written."""
@@ -100,6 +103,7 @@ class Binder(Reconciler):
         """Pods for which others were asked to leave a node. Nobody less important may take the place meanwhile."""
         self._refused: dict[bytes, tuple[_Stamp, str]] = {}
         self._said: dict[Key, float] = {}
+        self._told: dict[bytes, _Told] = {}
         self._fresh = False
         self._seen = self._stamp(True, True)
         others = (Node, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode)
@@ -128,7 +132,7 @@ class Binder(Reconciler):
         if waits:
             self._wait(pod)
         else:
-            self._waiting.pop(key, None)
+            self._waiting.pop(key)
             self._said.pop(key, None)
         return self._stirred()
 
@@ -144,7 +148,7 @@ class Binder(Reconciler):
         known = self._waiting.get(key)
         made = pod.metadata.creation_timestamp
         assert made is not None
-        self._waiting[key] = _Waiting(pod, like, (-(pod.spec.priority or 0), made, key))
+        self._waiting.put(Waiting(pod, like, (-(pod.spec.priority or 0), made, key)))
         if known is None or known.like != like or known.pod.metadata.uid != pod.metadata.uid:
             self._fresh = True
 
@@ -198,34 +202,49 @@ class Binder(Reconciler):
         while True:
             self._fresh = False
             self._seen = self._stamp(True, True)
-            for waiting in sorted(self._waiting.values(), key=lambda each: each.order):
-                self._place(waiting, decided)
+            self._go_through(decided)
             if self._stamp(True, True) == self._seen:
                 break
         if not self._waiting:
             self._refused.clear()
+            self._told.clear()
         return decided
 
-    def _place(self, waiting: _Waiting, decided: _Decided) -> None:
+    def _go_through(self, decided: _Decided) -> None:
+        """Ask for the pods in order. Where one is refused, so is everybody who stands in line behind it."""
+        heads = self._waiting.heads()
+        heapify(heads)
+        while heads:
+            order, like = heads[0]
+            following = self._waiting.after(order, like)
+            if not self._place(self._waiting[order[2]], decided):
+                self._tell(like, self._refused[like][1], decided)
+                heappop(heads)
+            elif following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following, like))
+
+    def _place(self, waiting: Waiting, decided: _Decided) -> bool:
+        """Whether the pod has a node now."""
         pod, key = waiting.pod, key_of(waiting.pod)
         stamp = self._stamp(_heeds_others(pod), bool(pod.spec.volumes))
         refused = self._refused.get(waiting.like)
         if refused is not None and refused[0] == stamp:
-            self._refuse_if_news(pod, refused[1], decided)
-            return
+            return False
         with self._places.without((key,)):
             node, message = self._find(pod)
         if node is not None:
             decided.refused.pop(key, None)
             decided.evictions.pop(key, None)
             self._assume(pod, node, decided)
-            return
+            return True
         self._refused[waiting.like] = (stamp, message)
         promise = self._promised.get(key)
         if promise is None or not is_under_way(promise, self._places):
             self._break_promise(key)
             self._preempt(pod, decided)
-        self._refuse_if_news(pod, message, decided)
+        return False
 
     def _preempt(self, pod: Pod, decided: _Decided) -> None:
         eviction = preempt(pod, self._places)
@@ -239,6 +258,25 @@ class Binder(Reconciler):
     def _break_promise(self, key: Key) -> None:
         if self._promised.pop(key, None) is not None:
             self._places.drop_pod(key)
+
+    def _tell(self, like: bytes, message: str, decided: _Decided) -> None:
+        """Tell all who stand in a line that they are refused, as far as it is news. Mostly it is not, and nobody is asked."""
+        now, told = self._clock.monotonic(), self._told.get(like)
+        if told is not None and like not in self._waiting.stirred and not self._promised:
+            if now < (told.again_at if told.message == message else told.other_at):
+                return
+        again_at = other_at = inf
+        for pod in self._waiting.line(like):
+            self._refuse_if_news(pod, message, decided)
+            known = condition(pod, SCHEDULED)
+            heard = known is not None and known.status == "False" and known.reason == UNSCHEDULABLE
+            said = now if key_of(pod) in decided.refused else self._said.get(key_of(pod), -REPEAT_S)
+            due = said + (REPEAT_S if heard else RETRY_S)
+            other_at = min(other_at, due)
+            if known is None or not heard or known.message != message:
+                again_at = min(again_at, due)
+        self._waiting.stirred.discard(like)
+        self._told[like] = _Told(message, again_at, other_at)
 
     def _refuse_if_news(self, pod: Pod, message: str, decided: _Decided) -> None:
         promise = self._promised.get(key_of(pod))
@@ -276,7 +314,7 @@ class Binder(Reconciler):
 
     def _assume(self, pod: Pod, node: str, decided: _Decided) -> None:
         key = key_of(pod)
-        del self._waiting[key]
+        self._waiting.pop(key)
         self._promised.pop(key, None)
         self._assumed[key] = _Assumed(pod, node)
         self._places.put_pod(replace(pod, spec=replace(pod.spec, node_name=node)))
@@ -371,6 +409,7 @@ class Binder(Reconciler):
             return
         except KubeError:
             self._said.pop(key_of(pod), None)
+            self._told.clear()
             raise
 
     async def _evict(self, key: Key, eviction: Eviction) -> None:

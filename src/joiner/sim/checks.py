@@ -162,7 +162,7 @@ class Checks:
         living = [
             claim
             for claim in self._world.server.objects(NodeClaim)
-            if claim.metadata.labels.get(labels.NODEPOOL) == pool.name and claim.metadata.deletion_timestamp is None
+            if claim.metadata.labels.get(labels.NODEPOOL) == pool.name and not _is_going(claim)
         ]
         for resource, limit in sorted(pool.spec.limits.items()):
             used = len(living) * 1000 if resource == "nodes" else sum(self._amount(claim, resource) for claim in living)
@@ -286,3 +286,9 @@ def _is_daemon(pod: Pod) -> bool:
 
 def _serves_the_same(before: Node, after: Node) -> bool:
     return before.metadata.labels == after.metadata.labels and before.spec.taints == after.spec.taints
+
+
+def _is_going(claim: NodeClaim) -> bool:
+    """Whether the claim counts against limits no more: it is being deleted, or replaced by another one first."""
+    replaced = any(each.type == "DisruptionReason" and each.status == "True" for each in claim.status.conditions)
+    return replaced or claim.metadata.deletion_timestamp is not None

@@ -14,7 +14,7 @@ from joiner.state.tenants import PodKey
 class PodTimes:
     """How far we have come with one pod."""
 
-    __slots__ = ("attempted", "claim", "moved_from", "schedulable", "seen", "uid")
+    __slots__ = ("attempted", "claim", "disappointed", "moved_from", "promised_at", "schedulable", "seen", "uid")
 
     def __init__(self, uid: str, seen: datetime) -> None:
         self.uid = uid
@@ -23,6 +23,9 @@ class PodTimes:
         """The first plan that had the pod in it."""
         self.schedulable: datetime | None = None
         """The first plan that had a place for it."""
+        self.promised_at: datetime | None = None
+        self.disappointed = 0
+        """How often a node that was promised to it joined, and did not take it."""
         self.claim = ""
         """The claim it was last promised to; empty when it was a node that was there, or nothing."""
         self.moved_from = ""
@@ -84,9 +87,10 @@ class Books:
         """What is known of a pod, if anything."""
         return self._times.get(key)
 
-    def promise(self, pod: Pod, claim: str, now: datetime, moved_from: str = "") -> None:
-        """The pod is to go to the node of that claim."""
+    def promise(self, pod: Pod, claim: str, now: datetime, moved_from: str = "", *, again: bool = False) -> None:
+        """The pod is to go to the node of that claim; again, if the one before joined and did not take it."""
         key, times = (pod.metadata.namespace, pod.name), self.seen(pod, now)
+        times.promised_at, times.disappointed = now, times.disappointed + again
         if times.claim:
             self._promised.get(times.claim, {}).pop(key, None)
         times.claim, times.moved_from = claim, moved_from

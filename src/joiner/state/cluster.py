@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from joiner.model import labels, podrules
+from joiner.model.claimconditions import REGISTERED
 from joiner.model.cluster import Namespace
-from joiner.model.conditions import AWAITING_RECONCILIATION, find
+from joiner.model.conditions import AWAITING_RECONCILIATION, find, is_true
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
@@ -34,6 +35,11 @@ METADATA_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
 LAUNCH_PATIENCE: Final = timedelta(seconds=30)
 """How long everybody waits for a claim to be launched, so that its room is known. After that the others go on without it."""
+
+PATIENT: Final = 2
+"""So often a pod may be disappointed before it has to wait."""
+REST_LEAST: Final = timedelta(minutes=2)
+REST_MOST: Final = timedelta(hours=1)
 
 _NO_LIMITS: Final[Mapping[str, int]] = {}
 
@@ -253,9 +259,27 @@ class Cluster:
         known = self._tenants.get((pod.metadata.namespace, pod.name))
         if known is None or known.metadata.uid != pod.metadata.uid:
             return
-        self._books.promise(pod, claim, now, known.spec.node_name)
+        self._books.promise(
+            pod, claim, now, known.spec.node_name, again=not known.spec.node_name and self._is_disappointed(pod, claim)
+        )
         if claim in self._claim_at:
             self._touch(self._claim_at[claim])
+
+    def _is_disappointed(self, pod: Pod, claim: str) -> bool:
+        times = self._books.times((pod.metadata.namespace, pod.name))
+        before = self._claims.get(times.claim) if times is not None and times.claim != claim else None
+        return before is not None and is_true(before.status.conditions, REGISTERED)
+
+    def rests_until(self, pod: Pod) -> datetime | None:
+        """Until when nothing is bought for a pod, because nodes that were did not take it, once and again.
+
+        Somebody is wrong about what such nodes have, and buying more of them at once would only cost money.
+        """
+        times = self._books.times((pod.metadata.namespace, pod.name))
+        if times is None or times.uid != pod.metadata.uid or times.disappointed < PATIENT or times.promised_at is None:
+            return None
+        doublings = min(times.disappointed - PATIENT, 10)
+        return times.promised_at + min(REST_MOST, REST_LEAST * (1 << doublings))
 
     def promised(self, claim: str) -> tuple[Pod, ...]:
         """The living pods without a node that were promised to a claim."""

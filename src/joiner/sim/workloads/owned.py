@@ -12,7 +12,7 @@ from joiner.kube.informer import Index, Informers
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod
 from joiner.model.workload import ReplicaSet
-from joiner.sim.workloads.making import admit, controller_of
+from joiner.sim.workloads.making import admit, controller_of, is_active, is_ready
 
 OWNER: Final = "owner"
 """Index: the UID of whoever is responsible."""
@@ -76,6 +76,8 @@ class Pods:
         self._clock = clock
         self._made: dict[str, dict[Key, float]] = {}
         self._going: dict[Key, tuple[str, float]] = {}
+        self._active: dict[str, dict[Key, bool]] = {}
+        self._ready: dict[str, int] = {}
         informers.of(Pod).listen(self._see)
 
     def _see(self, change: Change) -> None:
@@ -86,10 +88,27 @@ class Pods:
             change.after is None or pod.metadata.deletion_timestamp or pod.metadata.uid != going[0]
         ):
             del self._going[key]
+        for owner in _owner(pod):
+            self._count(owner, pod, counts=change.after is not None)
         for entry in (*_owner(pod), *_place(pod)) if self._made else ():
             made = self._made.get(entry)
             if made is not None and made.pop(key, None) is not None and not made:
                 del self._made[entry]
+
+    def _count(self, owner: str, pod: Pod, *, counts: bool = True) -> None:
+        """Keep the numbers, so that a thousand pods need not be looked through whenever one of them changes."""
+        key = key_of(pod)
+        counts = counts and is_active(pod) and not self.is_going(pod)
+        active, ready = self._active.setdefault(owner, {}), counts and is_ready(pod)
+        self._ready[owner] = self._ready.get(owner, 0) + ready - active.pop(key, False)
+        if counts:
+            active[key] = ready
+        elif not active:
+            del self._active[owner], self._ready[owner]
+
+    def numbers(self, owner: str) -> tuple[int, int]:
+        """How many pods of an owner count, and how many of them are ready."""
+        return len(self._active.get(owner, ())), self._ready.get(owner, 0)
 
     def unseen(self, entry: str) -> tuple[Key, ...]:
         """Pods that were made for the entry of an index and that the cache does not show."""
@@ -125,3 +144,5 @@ class Pods:
         known = self._informers.get(Pod, pod.name, pod.metadata.namespace)
         if known is not None and known.metadata.uid == pod.metadata.uid and known.metadata.deletion_timestamp is None:
             self._going[key_of(pod)] = (pod.metadata.uid, self._clock.monotonic())
+            for owner in _owner(pod):
+                self._count(owner, known)

@@ -36,17 +36,15 @@ class ReplicaSets(Reconciler):
         found = self._informers.get(ReplicaSet, key.name, key.namespace)
         if found is None or found.metadata.deletion_timestamp is not None:
             return DONE
-        active = [pod for pod in self._pods.of(found.metadata.uid) if is_active(pod)]
-        ready = sum(1 for pod in active if is_ready(pod))
-        missing = found.spec.replicas - len(active) - len(self._pods.unseen(found.metadata.uid))
+        active, ready = self._pods.numbers(found.metadata.uid)
+        missing = found.spec.replicas - active - len(self._pods.unseen(found.metadata.uid))
         if missing > 0:
             pod = cast(found, found.spec.template)
             await all_of(self._pods.make(found.metadata.uid, pod) for _ in range(min(missing, BURST)))
         elif missing < 0:
-            await all_of(self._pods.remove(pod) for pod in first_to_go(active)[:-missing])
-        status = WorkloadStatus(
-            replicas=len(active), ready_replicas=ready, observed_generation=found.metadata.generation
-        )
+            present = [pod for pod in self._pods.of(found.metadata.uid) if is_active(pod)]
+            await all_of(self._pods.remove(pod) for pod in first_to_go(present)[:-missing])
+        status = WorkloadStatus(replicas=active, ready_replicas=ready, observed_generation=found.metadata.generation)
         await self._client.patch_status(found, replace(found, status=status))
         return DONE
 
