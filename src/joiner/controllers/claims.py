@@ -295,7 +295,8 @@ def dynamic_claim(wish: Wish, pool: NodePool) -> NodeClaim:
 def static_claim(pool: NodePool, vocabulary: Vocabulary) -> NodeClaim:
     """A claim of a pool that keeps a number of nodes: any machine the template allows will do."""
     template = pool.spec.template
-    requirements = Requirements.read(template.spec.requirements, vocabulary)
+    own = Requirements.of_labels({**template.metadata.labels, **_belonging(pool)}, vocabulary)
+    requirements = Requirements.read(template.spec.requirements, vocabulary) & own
     return _claim(
         pool,
         extra_labels=_custom_labels(requirements, vocabulary),
@@ -314,7 +315,6 @@ def _claim(
     requests: Mapping[str, Quantity],
 ) -> NodeClaim:
     template = pool.spec.template
-    reference = template.spec.node_class_ref
     owner = OwnerReference(
         api_version=pool.api_version(),
         kind=pool.kind,
@@ -325,12 +325,7 @@ def _claim(
     return NodeClaim(
         metadata=ObjectMeta(
             generate_name=f"{pool.name}-",
-            labels={
-                **extra_labels,
-                **template.metadata.labels,
-                labels.NODEPOOL: pool.name,
-                reference.label_key: reference.name,
-            },
+            labels={**extra_labels, **template.metadata.labels, **_belonging(pool)},
             annotations={
                 **template.metadata.annotations,
                 labels.NODEPOOL_HASH: nodepool_hash(pool),
@@ -344,11 +339,17 @@ def _claim(
             startup_taints=template.spec.startup_taints,
             requirements=requirements,
             resources=ResourceRequests(requests=requests),
-            node_class_ref=reference,
+            node_class_ref=template.spec.node_class_ref,
             expire_after=template.spec.expire_after,
             termination_grace_period=template.spec.termination_grace_period,
         ),
     )
+
+
+def _belonging(pool: NodePool) -> dict[str, str]:
+    """The labels that say where a claim belongs."""
+    reference = pool.spec.template.spec.node_class_ref
+    return {labels.NODEPOOL: pool.name, reference.label_key: reference.name}
 
 
 def _written(
@@ -381,12 +382,13 @@ def _capacity_types(requirements: Requirements, names: Iterable[str], catalog: C
 
 
 def _custom_labels(requirements: Requirements, vocabulary: Vocabulary) -> dict[str, str]:
-    """The labels of people's own that leave no choice; what the provider knows it settles at the launch."""
-    return {
-        key: value
-        for key, value in requirements.labels().items()
+    """The labels of people's own, each with the least value that is allowed; what the provider knows it settles at the launch."""
+    found = (
+        (key, requirement.any())
+        for key, requirement in requirements.items()
         if key not in vocabulary.well_known and not vocabulary.is_restricted(key)
-    }
+    )
+    return {key: value for key, value in found if value is not None}
 
 
 def _overlaid(planned: PlannedClaim, catalog: Catalog) -> dict[str, str]:

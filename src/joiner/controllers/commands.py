@@ -281,10 +281,10 @@ class Commands(Reconciler):
         for thing in (each.node, each.claim):
             if thing is not None:
                 self._recorder.publish(thing, "DisruptionTerminating", message)
-        pool, reason = self._informers.get(NodePool, each.nodepool), command.reason.lower()
-        count_disrupted(self._metrics, each.claim, pool, reason)
+        pool = self._informers.get(NodePool, each.nodepool) if command.consolidation_type else None
+        reason, mode = command.reason.lower(), mode_labels(each.claim, pool)
+        count_disrupted(self._metrics, each.claim, reason, consolidating=pool)
         pods = sum(map(podrules.is_reschedulable, each.pods))
-        mode = mode_labels(each.claim, pool)
         self._metrics.pods_disruption_initiated_total.labels(reason=reason, **mode).inc(pods)
 
     # -- the end ------------------------------------------------------------------------------------------------------

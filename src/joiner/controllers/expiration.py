@@ -6,10 +6,9 @@ from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch, own_key
 from joiner.kube.errors import NotFound
 from joiner.kube.informer import Informers
-from joiner.model import claimconditions, labels
+from joiner.model import claimconditions
 from joiner.model.duration import NEVER
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -45,6 +44,5 @@ class Expiration(Reconciler):
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return DONE
-        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
-        count_disrupted(self._metrics, claim, pool, "expired")
+        count_disrupted(self._metrics, claim, "expired")
         return DONE

@@ -10,11 +10,10 @@ from joiner.kube.client import Client, Key
 from joiner.kube.controller import ALONE, Reconciler, Result
 from joiner.kube.errors import NotFound
 from joiner.kube.informer import Informers
-from joiner.model import claimconditions, labels
+from joiner.model import claimconditions
 from joiner.model.claimconditions import REGISTERED
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -74,8 +73,7 @@ class Garbage(Reconciler):
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return
-        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
-        count_disrupted(self._metrics, claim, pool, "garbage_collected")
+        count_disrupted(self._metrics, claim, "garbage_collected")
 
     def _settled(self, machine: Instance) -> bool:
         if machine.terminating or not machine.claim_uid:

@@ -18,8 +18,7 @@ from joiner.model.duration import Duration
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodepool import NodePool
-from joiner.observe.claims import count_disrupted
+from joiner.observe.claims import count_disrupted, snake
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -95,9 +94,9 @@ class Health(Reconciler):
         except NotFound:
             return
         name = claim.metadata.labels.get(labels.NODEPOOL, "")
-        count_disrupted(self._metrics, claim, self._informers.get(NodePool, name), repair.REASON.lower())
+        count_disrupted(self._metrics, claim, repair.REASON.lower())
         self._metrics.nodeclaims_unhealthy_disrupted_total.labels(
-            condition=condition,
+            condition=snake(condition),
             nodepool=name,
             capacity_type=claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
             image_id=claim.status.image_id,

@@ -36,7 +36,7 @@ from joiner.model.pod import Pod
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.observe.claims import termination_mode
+from joiner.observe.claims import snake, termination_mode
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
@@ -304,7 +304,7 @@ class Repair(Reconciler):
         claim, bound = patient.claim, patient.bound
         mode = termination_mode(replace(claim, spec=replace(claim.spec, termination_grace_period=bound)))
         self._metrics.nodeclaims_unhealthy_disrupted_total.labels(
-            condition=patient.diagnosis.condition,
+            condition=snake(patient.diagnosis.condition),
             nodepool=patient.each.nodepool,
             capacity_type=claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
             image_id=claim.status.image_id,

@@ -266,14 +266,15 @@ class Termination(Reconciler):
 
     async def _machine(self, claim: NodeClaim, edit: StatusEdit[NodeClaim]) -> Result | None:
         """Ask for the machine to go; when to ask again, or nothing once it is gone."""
+        again: Result | None = Result(INSTANCE_S)
         try:
             await self._provider.delete(claim.status.provider_id)
         except InstanceNotFound:
-            return None
+            again = None
         except Transient as error:
             return Result(max(INSTANCE_S, error.after_s))
         edit.true(claimconditions.INSTANCE_TERMINATING)
-        return Result(INSTANCE_S)
+        return again
 
     async def _let_go(self, node: Node) -> None:
         left = tuple(each for each in node.metadata.finalizers if each != labels.TERMINATION_FINALIZER)

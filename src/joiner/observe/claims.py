@@ -1,9 +1,15 @@
 """What is counted whenever somebody decides that a claim has to go."""
 
+import re
+from typing import Final
+
 from joiner.model import labels
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.observe.metrics import Metrics
+
+_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
+"""Where a word begins inside a name."""
 
 
 def termination_mode(claim: NodeClaim) -> str:
@@ -14,16 +20,24 @@ def termination_mode(claim: NodeClaim) -> str:
     return "forceful" if period <= 0 else "eventual"
 
 
-def mode_labels(claim: NodeClaim, pool: NodePool | None) -> dict[str, str]:
-    """The labels of metrics about claims that are removed."""
+def mode_labels(claim: NodeClaim, consolidating: NodePool | None = None) -> dict[str, str]:
+    """The labels of metrics about claims that are removed. Only a consolidation is by the policy of a pool."""
+    policy = "" if consolidating is None else consolidating.spec.disruption.consolidation_policy
     return {
         "nodepool": claim.metadata.labels.get(labels.NODEPOOL, ""),
         "capacity_type": claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
-        "consolidation_policy": "" if pool is None else pool.spec.disruption.consolidation_policy,
+        "consolidation_policy": snake(policy),
         "termination_mode": termination_mode(claim),
     }
 
 
-def count_disrupted(metrics: Metrics, claim: NodeClaim, pool: NodePool | None, reason: str) -> None:
+def count_disrupted(
+    metrics: Metrics, claim: NodeClaim, reason: str, *, consolidating: NodePool | None = None
+) -> None:
     """Count a claim that was removed for a reason, in lower case."""
-    metrics.nodeclaims_disrupted_total.labels(reason=reason, **mode_labels(claim, pool)).inc()
+    metrics.nodeclaims_disrupted_total.labels(reason=reason, **mode_labels(claim, consolidating)).inc()
+
+
+def snake(name: str) -> str:
+    """A name in camel case as values of labels have it."""
+    return _WORD.sub("_", name).lower()

@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
@@ -45,6 +48,8 @@ class Desk:
         self.watched = groups.keys()
         """The labels that groups watch, but for the host."""
         self._nodes = self._open_nodes()
+        self._left = np.array([node.left for node in self._nodes], np.float64).reshape(-1, len(self.names)).T.copy()
+        self._nodes_in: dict[str, dict[str, npt.NDArray[np.bool_]]] = {}
         self._queues: dict[bool, list[int]] = {}
 
     # -- for a run ----------------------------------------------------------------------------------------------------
@@ -62,6 +67,20 @@ class Desk:
     def nodes(self) -> list[OpenNode]:
         """The nodes that are there, those that are ready first."""
         return [node.fresh() for node in self._nodes]
+
+    def left(self) -> npt.NDArray[np.float64]:
+        """What is left on each of them, a row for each resource: nearly, and the order between any two amounts holds."""
+        return self._left.copy()
+
+    def nodes_in(self, key: str) -> dict[str, npt.NDArray[np.bool_]]:
+        """Which of them have which value of a label."""
+        found = self._nodes_in.get(key)
+        if found is None:
+            found = self._nodes_in[key] = {}
+            for node in self._nodes:
+                for value in node.requirements.at(key).values:
+                    found.setdefault(value, np.zeros(len(self._nodes), np.bool_))[node.number] = True
+        return found
 
     def queue(self, by_priority: bool) -> list[int]:
         """The pods in the order in which they are tried: largest first, then the oldest; important ones before if asked."""

@@ -1,7 +1,6 @@
 """Nodes that are there: the first place a pod is tried on."""
 
 from collections.abc import Sequence
-from copy import copy
 
 from joiner.model import podrequests, resources
 from joiner.model.labels import HOSTNAME, Vocabulary
@@ -35,7 +34,8 @@ class OpenNode:
 
     def fresh(self) -> "OpenNode":
         """The same node for another run to fill."""
-        made = copy(self)
+        made = object.__new__(OpenNode)
+        made.__dict__.update(self.__dict__)
         made.ports, made.attached, made.members = list(self.ports), dict(self.attached), []
         return made
 

@@ -5,8 +5,10 @@ where it finds no place it gives up one preference after the other. Nothing is d
 """
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+import numpy as np
 
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
@@ -64,6 +66,7 @@ class Run:
         self.templates = self._desk.templates()
         self.ignored = self._desk.ignored
         self.nodes = self._desk.nodes()
+        self._left_on_nodes = self._desk.left()
         self.claims: list[Claim] = []
         self._by_size: dict[int, int] = {}
         """Number of pods to the open claims that have so many."""
@@ -150,16 +153,32 @@ class Run:
 
     def on_node(self, each: PodClass, position: int, step: Step) -> bool:
         """Place the pod on a node that is there, if one takes it."""
-        for node in self.nodes:
+        for number in self._likely_nodes(each, step) if self.nodes else ():
+            node = self.nodes[number]
             if step.closed_nodes >> node.number & 1:
                 continue
             refused = node.refused(each, step)
             if refused is None:
                 node.take(each, position, step)
+                self._left_on_nodes[:, number] = node.left
                 return True
             if refused.rule not in PASSING:
                 step.closed_nodes |= 1 << node.number
         return False
+
+    def _likely_nodes(self, each: PodClass, step: Step) -> Iterable[int]:
+        """The nodes that have room and are in no domain that is out of the question: all others need not be looked at."""
+        likely = np.ones(len(self.nodes), np.bool_)
+        for left, wanted in zip(self._left_on_nodes, each.amounts, strict=True):
+            if wanted:
+                likely &= left >= float(wanted)
+        for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
+            if group.key != HOSTNAME:
+                there = self._desk.nodes_in(group.key)
+                for domain in group.forbidden(step.strict.at(group.key), chosen):
+                    if domain in there:
+                        likely &= ~there[domain]
+        return np.flatnonzero(likely)
 
     def on_claim(self, each: PodClass, position: int, step: Step) -> bool:
         """Place the pod on an open claim, the one with the fewest pods that takes it."""

@@ -1,11 +1,12 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from joiner.model.meta import replace
 from joiner.scheduling import spotwidth
 from joiner.scheduling.desk import Desk
-from joiner.scheduling.dials import charge
+from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
@@ -50,14 +51,14 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     desk = Desk(problem)
     charged = charge(problem)
     planners = _planners(len(problem.pods), len(desk.classes))
-    runs = [planner(problem, granted, desk) for planner in planners]
-    if charged:
-        # A charge for nodes may mislead a way of planning: what it comes to without one is there to compare.
-        free = replace(problem, policy=replace(problem.policy, node_price=0.0))
-        runs += [planner(free, granted, desk) for planner in planners if issubclass(planner, PricedRun)]
-    for run in runs:
-        run.place()
+    runs = _placed(problem, planners, granted, desk)
     complete = [run for run in runs if run.sound and not run.left_over()]
+    if charged or TINY < len(problem.pods) < LARGE or (not complete and _limits(problem)):
+        # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare. Many small
+        # nodes may be more than limits allow; then it is the charged way that finds a plan at all.
+        by_price = [each for each in planners if issubclass(each, PricedRun)]
+        runs += _placed(_otherwise_charged(problem), by_price, granted, desk)
+        complete = [run for run in runs if run.sound and not run.left_over()]
     net = Run(problem, granted, desk, cost_max=min((_charged(run, charged) for run in complete), default=None))
     try:
         net.place()
@@ -70,6 +71,19 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
     return _best([net, *rivals], charged)
+
+
+def _placed(problem: Problem, planners: Iterable[type[Run]], effort: Effort, desk: Desk) -> list[Run]:
+    runs = [planner(problem, effort, desk) for planner in planners]
+    for run in runs:
+        run.place()
+    return runs
+
+
+def _otherwise_charged(problem: Problem) -> Problem:
+    """The same problem with nodes charged where they are not, and the other way round."""
+    price = 0.0 if problem.policy.node_price else NODE_PRICE
+    return replace(problem, policy=replace(problem.policy, node_price=price))
 
 
 def _best(runs: list[Run], charged: float) -> Plan:
@@ -91,9 +105,13 @@ class ImportantFirst(Run):
     by_priority = True
 
 
+def _limits(problem: Problem) -> bool:
+    return any(option.pool.spec.limits for option in problem.pools)
+
+
 def _limits_and_priorities(problem: Problem) -> bool:
     priorities = {pod.spec.priority or 0 for pod in problem.pods}
-    return len(priorities) > 1 and any(option.pool.spec.limits for option in problem.pools)
+    return len(priorities) > 1 and _limits(problem)
 
 
 def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:

@@ -263,7 +263,8 @@ class Binder(Reconciler):
         """Tell all who stand in a line that they are refused, as far as it is news. Mostly it is not, and nobody is asked."""
         now, told = self._clock.monotonic(), self._told.get(like)
         if told is not None and like not in self._waiting.stirred and not self._promised:
-            if now < (told.again_at if told.message == message else told.other_at):
+            due = told.again_at if told.message == message else told.other_at
+            if now < due:
                 return
         again_at = other_at = inf
         for pod in self._waiting.line(like):
@@ -271,10 +272,10 @@ class Binder(Reconciler):
             known = condition(pod, SCHEDULED)
             heard = known is not None and known.status == "False" and known.reason == UNSCHEDULABLE
             said = now if key_of(pod) in decided.refused else self._said.get(key_of(pod), -REPEAT_S)
-            due = said + (REPEAT_S if heard else RETRY_S)
-            other_at = min(other_at, due)
+            next_at = said + (REPEAT_S if heard else RETRY_S)
+            other_at = min(other_at, next_at)
             if known is None or not heard or known.message != message:
-                again_at = min(again_at, due)
+                again_at = min(again_at, next_at)
         self._waiting.stirred.discard(like)
         self._told[like] = _Told(message, again_at, other_at)
 

@@ -1,38 +1,113 @@
-"""The hash of a NodePool's template: claims remember it, so that an edit of the template shows on nodes that came before it."""
+"""The hash of a NodePool's template: claims remember it, so that an edit of the template shows on nodes that came before it.
 
-import hashlib
-from collections.abc import Iterable
+It is Karpenter's own, to the bit: what Karpenter wrote keeps its hash when we take over, and what we wrote when Karpenter does,
+so no node drifts by that. FNV-1 over 64 bits; maps, structs and lists are sums in which order does not matter; a struct counts
+its type's name and those of its fields that say something.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import Final
 
-import msgspec
-
+from joiner.model import labels
+from joiner.model.duration import NEVER, Duration
+from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 from joiner.model.taints import Taint
 
 HASH_VERSION: Final = "v3"
 """Moves when the same template would be hashed to something else."""
 
+_OFFSET: Final = 0xCBF29CE484222325
+_PRIME: Final = 0x100000001B3
+_BITS: Final = (1 << 64) - 1
+
+Field = tuple[str, int | None]
+"""The name of a field and the hash of what it says; nothing if it says nothing."""
+
 
 def nodepool_hash(pool: NodePool) -> str:
     """A decimal number that differs whenever nodes of the template would differ.
 
-    Requirements are left out: nodes are compared with those one by one. The order of taints does not matter, and a field that
-    says nothing counts as one that is not there.
+    Requirements are left out: nodes are compared with those one by one. A list that is written but empty counts otherwise than
+    one that is not written, which an object of ours cannot tell; so the pool's own word stands if it is true in either spelling.
     """
-    template = pool.spec.template
-    spec, grace = template.spec, template.spec.termination_grace_period
-    said = {
-        "labels": sorted(template.metadata.labels.items()),
-        "annotations": sorted(template.metadata.annotations.items()),
-        "taints": _as_set(spec.taints),
-        "startupTaints": _as_set(spec.startup_taints),
-        "nodeClassRef": [spec.node_class_ref.group, spec.node_class_ref.kind, spec.node_class_ref.name],
-        "expireAfter": spec.expire_after.text() if spec.expire_after else "",
-        "terminationGracePeriod": grace.text() if grace else "",
-    }
-    written = msgspec.json.encode({field: value for field, value in said.items() if value})
-    return str(int.from_bytes(hashlib.sha256(written).digest()[:8], "big"))
+    spellings, said = _spellings(pool), pool.metadata.annotations
+    plain, known = next(spellings), said.get(labels.NODEPOOL_HASH)
+    if known in (None, plain) or said.get(labels.NODEPOOL_HASH_VERSION) != HASH_VERSION:
+        return plain
+    return next((each for each in spellings if each == known), plain)
 
 
-def _as_set(taints: Iterable[Taint]) -> list[tuple[str, str, str]]:
-    return sorted({(taint.key, taint.value, taint.effect) for taint in taints})
+def _spellings(pool: NodePool) -> Iterator[str]:
+    """The hash of the template, first with its empty parts left out, then in every way in which they may be written."""
+    metadata, spec = pool.spec.template.metadata, pool.spec.template.spec
+    parts = [_map(metadata.labels), _map(metadata.annotations), _set(spec.taints), _set(spec.startup_taints)]
+    empty = [not each for each in (metadata.labels, metadata.annotations, spec.taints, spec.startup_taints)]
+    grace, expiry = spec.termination_grace_period, spec.expire_after
+    rest = (
+        ("NodeClassRef", _reference(spec.node_class_ref)),
+        ("TerminationGracePeriod", None if grace is None else _duration("Duration", grace, written=grace != 0)),
+        ("ExpireAfter", None if expiry == NEVER else _duration("NillableDuration", expiry)),
+    )
+    for left_out in product(*((True, False) if each else (False,) for each in empty)):
+        tags, notes, taints, startup = (None if out else part for part, out in zip(parts, left_out, strict=True))
+        spec_hash = _struct("NodeClaimTemplateSpec", ("Taints", taints), ("StartupTaints", startup), *rest)
+        told = tags is not None or notes is not None
+        about = _struct("ObjectMeta", ("Labels", tags), ("Annotations", notes)) if told else None
+        yield str(_struct("NodeClaimTemplate", ("ObjectMeta", about), ("Spec", spec_hash)))
+
+
+def _reference(reference: NodeClassReference) -> int:
+    fields = (("Kind", reference.kind), ("Name", reference.name), ("Group", reference.group))
+    return _struct("NodeClassReference", *_texts(fields))
+
+
+def _duration(kind: str, length: Duration, *, written: bool = True) -> int:
+    amount = _fnv((int(length) & _BITS).to_bytes(8, "little"))
+    return _struct(kind, ("Duration", amount if written else None))
+
+
+def _taint(taint: Taint) -> int:
+    return _struct("Taint", *_texts((("Key", taint.key), ("Value", taint.value), ("Effect", taint.effect))))
+
+
+def _texts(fields: Iterable[tuple[str, str]]) -> Iterator[Field]:
+    return ((name, _text(value) if value else None) for name, value in fields)
+
+
+def _struct(kind: str, *fields: Field) -> int:
+    total = _text(kind)
+    for name, value in fields:
+        if value is not None:
+            total = _numbers(total ^ _numbers(_text(name), value))
+    return total
+
+
+def _map(entries: Mapping[str, str]) -> int:
+    total = 0
+    for key, value in entries.items():
+        total ^= _numbers(_text(key), _text(value))
+    return _numbers(total)
+
+
+def _set(taints: Iterable[Taint]) -> int:
+    total = 0
+    for taint in taints:
+        total ^= _taint(taint)
+    return total
+
+
+def _numbers(*values: int) -> int:
+    return _fnv(b"".join(value.to_bytes(8, "little") for value in values))
+
+
+def _text(value: str) -> int:
+    return _fnv(value.encode())
+
+
+def _fnv(data: bytes) -> int:
+    total = _OFFSET
+    for byte in data:
+        total = (total * _PRIME & _BITS) ^ byte
+    return total

@@ -31,6 +31,7 @@ from joiner.model.resources import of
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
 from joiner.sim.client import Call, NoMeddler
+from joiner.state import drift
 from joiner.state.hashing import nodepool_hash
 
 
@@ -76,6 +77,23 @@ def test_a_label_of_peoples_own_that_pods_settle_is_written_on_the_claim() -> No
 
     assert (claim.metadata.labels["team"], ZONE in claim.metadata.labels) == ("b", False)
     assert (values(claim, "team"), values(claim, ZONE)) == (("b",), ("a",))
+
+
+@pytest.mark.parametrize(
+    ("asked", "label"),
+    [
+        pytest.param(requirement("team", "In", "b", "a"), "a", id="one of several"),
+        pytest.param(requirement("team", "Exists"), "0", id="anything"),
+        pytest.param(requirement("team", "NotIn", "0"), "1", id="anything else"),
+        pytest.param(requirement("team", "DoesNotExist"), None, id="nothing"),
+    ],
+)
+def test_a_label_of_peoples_own_that_nobody_settles_gets_a_value_that_is_allowed(asked: Any, label: str | None) -> None:
+    pool = node_pool(requirements=[asked])
+    claim = bought(pool)
+
+    assert claim.metadata.labels.get("team") == label
+    assert drift.from_pool(claim, pool, VOCABULARY) == ""
 
 
 def test_labels_that_only_a_node_that_has_joined_carries_never_reach_a_claim() -> None:
@@ -130,7 +148,7 @@ def test_a_claim_of_a_static_pool_may_be_anything_the_template_allows() -> None:
     pool = node_pool(requirements=[requirement("team", "In", "a"), requirement(ZONE, "In", "a", "b")], replicas=3)
     claim = static_claim(pool, VOCABULARY)
 
-    assert {each.key for each in claim.spec.requirements} == {"team", ZONE}
+    assert {each.key for each in claim.spec.requirements} == {"team", ZONE, NODEPOOL, "karpenter.kwok.sh/kwoknodeclass"}
     assert (claim.metadata.labels["team"], claim.spec.resources.requests) == ("a", {})
 
 

@@ -9,7 +9,7 @@ from tests.builders import pod, requirement
 from tests.unit.controllers.lifeworld import LifeWorld, claim, live, node_of
 
 from joiner.cloud.errors import LaunchFailed, Transient
-from joiner.kube.errors import Unreachable
+from joiner.kube.errors import Invalid, Unreachable
 from joiner.model import labels, taints
 from joiner.model.claimconditions import TERMINATION_TIMESTAMP
 from joiner.model.meta import replace
@@ -466,3 +466,41 @@ def test_a_deadline_that_somebody_else_set_stays() -> None:
         assert world.claim().metadata.annotations[TERMINATION_TIMESTAMP] == "2030-01-07T00:10:00Z"
 
     live(story, claim(terminationGracePeriod="1h"))
+
+
+class TurnsNodesAway(NoMeddler):
+    """A cluster that lets nobody write to Nodes."""
+
+    def before(self, call: Call) -> float:
+        if call.verb == "patch" and call.kind is Node:
+            raise Invalid("nodes are not to be touched")
+        return 0.0
+
+
+def test_a_claim_whose_node_may_not_be_written_is_given_up_in_time() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.join()
+        await asyncio.sleep(5 * MINUTE)
+        assert (world.condition("Launched").status, world.condition("Registered").status) == ("True", "Unknown")
+
+        await asyncio.sleep(11 * MINUTE)
+
+        assert not world.there(NodeClaim, "c")
+        assert world.disrupted() == {"registration_timeout": 1.0}
+
+    live(story, meddler=TurnsNodesAway())
+
+
+def test_the_end_of_a_machine_is_measured_also_if_it_is_gone_when_asked_to_go() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.cloud.machines.vanish(world.claim().status.provider_id)
+        world.delete(world.claim())
+        await asyncio.sleep(20)
+
+        assert not world.there(NodeClaim, "c")
+        samples = next(iter(world.metrics.nodeclaims_instance_termination_duration_seconds.collect())).samples
+        assert [each.value for each in samples if each.name.endswith("_count")] == [1.0]
+
+    live(story)

@@ -7,7 +7,8 @@ from joiner.model import labels
 from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimSpec
-from joiner.observe.claims import count_disrupted, termination_mode
+from joiner.model.nodepool import NodePool
+from joiner.observe.claims import count_disrupted, snake, termination_mode
 from joiner.observe.metrics import Metrics
 
 
@@ -20,10 +21,17 @@ def test_the_mode_follows_from_the_grace_period(period: str | None, mode: str) -
     assert termination_mode(NodeClaim(spec=spec)) == mode
 
 
-def test_a_claim_that_was_removed_is_counted_with_what_it_was() -> None:
+@pytest.mark.parametrize(
+    ("reason", "consolidating", "policy"),
+    [("expired", None, ""), ("underutilized", node_pool(), "when_empty_or_underutilized")],
+    ids=["old", "consolidated"],
+)
+def test_a_claim_that_was_removed_is_counted_with_what_it_was(
+    reason: str, consolidating: NodePool | None, policy: str
+) -> None:
     metrics = Metrics()
     named = {labels.NODEPOOL: "default", labels.CAPACITY_TYPE: labels.SPOT}
-    count_disrupted(metrics, NodeClaim(metadata=ObjectMeta(labels=named)), node_pool(), "expired")
+    count_disrupted(metrics, NodeClaim(metadata=ObjectMeta(labels=named)), reason, consolidating=consolidating)
 
     sample = next(
         s for s in next(iter(metrics.nodeclaims_disrupted_total.collect())).samples if s.name.endswith("_total")
@@ -31,10 +39,18 @@ def test_a_claim_that_was_removed_is_counted_with_what_it_was() -> None:
     assert (sample.value, sample.labels) == (
         1.0,
         {
-            "reason": "expired",
+            "reason": reason,
             "nodepool": "default",
             "capacity_type": "spot",
-            "consolidation_policy": "WhenEmptyOrUnderutilized",
+            "consolidation_policy": policy,
             "termination_mode": "graceful",
         },
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("Ready", "ready"), ("KWOKUnhealthy", "kwok_unhealthy"), ("KWOKRebootRequired", "kwok_reboot_required")],
+)
+def test_names_are_written_in_small_letters(name: str, written: str) -> None:
+    assert snake(name) == written

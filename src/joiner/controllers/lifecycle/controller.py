@@ -13,7 +13,7 @@ from joiner.controllers.lifecycle.registration import Registration
 from joiner.controllers.lifecycle.steps import Draft, RegistrationHealth
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
-from joiner.kube.errors import NotFound
+from joiner.kube.errors import KubeError, NotFound
 from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
 from joiner.model.claimconditions import LAUNCHED
@@ -22,7 +22,6 @@ from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
@@ -103,12 +102,16 @@ class Lifecycle(Reconciler):
             return await self._deletion.step(claim)
         draft = Draft(claim, self._clock.now())
         try:
-            results = await self._steps(draft)
+            launching = await self._launch.step(draft)
+            problem = await self._joining(draft)
+            living = self._liveness.step(draft)
         except GivenUp as end:
             await self._give_up(claim, end.reason)
             return DONE
         await draft.write(self._client)
-        return soonest(*results)
+        if problem is not None:
+            raise problem
+        return soonest(launching, living)
 
     async def _fresh(self, claim: NodeClaim) -> NodeClaim:
         """The claim with our finalizer; before a launch as the server has it, because a machine costs money."""
@@ -124,19 +127,21 @@ class Lifecycle(Reconciler):
             return found
         return claim
 
-    async def _steps(self, draft: Draft) -> tuple[Result, ...]:
-        launching = await self._launch.step(draft)
-        await self._registration.step(draft)
-        await self._initialization.step(draft)
-        return launching, self._liveness.step(draft)
+    async def _joining(self, draft: Draft) -> KubeError | None:
+        """Register and initialise; gives what went wrong. What was launched is written all the same, and the clock runs on."""
+        try:
+            await self._registration.step(draft)
+            await self._initialization.step(draft)
+        except KubeError as problem:
+            return problem
+        return None
 
     async def _give_up(self, claim: NodeClaim, reason: str) -> None:
         try:
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return
-        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
-        count_disrupted(self._metrics, claim, pool, reason)
+        count_disrupted(self._metrics, claim, reason)
 
 
 def _concerns_us(claim: NodeClaim) -> tuple[object, ...]:

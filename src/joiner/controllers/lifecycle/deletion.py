@@ -53,9 +53,12 @@ class Deletion:
         waiting = await self._nodes(claim)
         if waiting is not None:
             return waiting
-        waits = [await self._end(claim, machine) for machine in await self._machines(claim)]
-        if any(waits):
-            return Result(max(waits))
+        wait = 0.0
+        for machine in await self._machines(claim):
+            claim, after = await self._end(claim, machine)
+            wait = max(wait, after)
+        if wait:
+            return Result(wait)
         await self._let_go(claim)
         return DONE
 
@@ -112,18 +115,18 @@ class Deletion:
             return (known,) if known else ()
         return tuple(each.provider_id for each in await self._provider.list() if each.claim_uid == claim.metadata.uid)
 
-    async def _end(self, claim: NodeClaim, machine: str) -> float:
-        """Ask for the machine to go; how long to wait before asking again, zero once it is gone."""
+    async def _end(self, claim: NodeClaim, machine: str) -> tuple[NodeClaim, float]:
+        """Ask for the machine to go; the claim that says so, and how long to wait before asking again, zero once it is gone."""
+        wait = RETRY_S
         try:
             await self._provider.delete(machine)
         except InstanceNotFound:
-            return 0.0
+            wait = 0.0
         except Transient as error:
-            return max(RETRY_S, error.after_s)
+            return claim, max(RETRY_S, error.after_s)
         edit = StatusEdit(claim, self._clock.now())
         edit.true(INSTANCE_TERMINATING)
-        await edit.write(self._client)
-        return RETRY_S
+        return await edit.write(self._client), wait
 
     async def _let_go(self, claim: NodeClaim) -> None:
         metadata = claim.metadata
