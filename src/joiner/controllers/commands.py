@@ -19,14 +19,14 @@ from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
 from joiner.kube.errors import KubeError, NotFound
 from joiner.kube.informer import Informers
-from joiner.model import claimconditions, labels, podrules, taints
+from joiner.model import claimconditions, labels, taints
 from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING, TERMINATION_TIMESTAMP
 from joiner.model.duration import Duration
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.observe.claims import count_disrupted, mode_labels
+from joiner.observe.claims import count_disrupted
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
@@ -282,10 +282,7 @@ class Commands(Reconciler):
             if thing is not None:
                 self._recorder.publish(thing, "DisruptionTerminating", message)
         pool = self._informers.get(NodePool, each.nodepool) if command.consolidation_type else None
-        reason, mode = command.reason.lower(), mode_labels(each.claim, pool)
-        count_disrupted(self._metrics, each.claim, reason, consolidating=pool)
-        pods = sum(map(podrules.is_reschedulable, each.pods))
-        self._metrics.pods_disruption_initiated_total.labels(reason=reason, **mode).inc(pods)
+        count_disrupted(self._metrics, each.claim, command.reason.lower(), pods=each.pods, consolidating=pool)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

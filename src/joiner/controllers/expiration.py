@@ -9,6 +9,7 @@ from joiner.kube.informer import Informers
 from joiner.model import claimconditions
 from joiner.model.duration import NEVER
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -28,6 +29,7 @@ class Expiration(Reconciler):
     ) -> None:
         self._client, self._informers, self._clock, self._metrics = client, informers, clock, metrics
         self._managed = Managed(provider.node_classes())
+        informers.of(Pod)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the claim, or come back when it is old enough."""
@@ -44,5 +46,6 @@ class Expiration(Reconciler):
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return DONE
-        count_disrupted(self._metrics, claim, "expired")
+        pods = self._informers.by(Pod, "node", claim.status.node_name)
+        count_disrupted(self._metrics, claim, "expired", pods=pods)
         return DONE

@@ -14,6 +14,7 @@ from joiner.model import claimconditions
 from joiner.model.claimconditions import REGISTERED
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -37,6 +38,7 @@ class Garbage(Reconciler):
         self._managed = Managed(provider.node_classes())
         informers.of(NodeClaim)
         informers.of(Node)
+        informers.of(Pod)
 
     async def reconcile(self, key: Key) -> Result:
         """Look at everything once."""
@@ -73,7 +75,8 @@ class Garbage(Reconciler):
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return
-        count_disrupted(self._metrics, claim, "garbage_collected")
+        pods = self._informers.by(Pod, "node", claim.status.node_name)
+        count_disrupted(self._metrics, claim, "garbage_collected", pods=pods)
 
     def _settled(self, machine: Instance) -> bool:
         if machine.terminating or not machine.claim_uid:

@@ -18,6 +18,7 @@ from joiner.model.duration import Duration
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted, snake
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
@@ -47,6 +48,7 @@ class Health(Reconciler):
         self._client, self._informers, self._clock = client, informers, clock
         self._recorder, self._metrics = recorder, metrics
         self._managed = Managed(provider.node_classes())
+        informers.of(Pod)
         # Here an empty regex means any reason, not a fallback.
         self._policies = tuple(
             each if each.reason_regex else replace(each, reason_regex=".*")
@@ -94,7 +96,8 @@ class Health(Reconciler):
         except NotFound:
             return
         name = claim.metadata.labels.get(labels.NODEPOOL, "")
-        count_disrupted(self._metrics, claim, repair.REASON.lower())
+        pods = self._informers.by(Pod, "node", claim.status.node_name)
+        count_disrupted(self._metrics, claim, repair.REASON.lower(), pods=pods)
         self._metrics.nodeclaims_unhealthy_disrupted_total.labels(
             condition=snake(condition),
             nodepool=name,

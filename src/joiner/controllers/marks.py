@@ -10,7 +10,7 @@ from typing import Final
 
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
-from joiner.cloud.errors import CloudError
+from joiner.cloud.errors import CloudError, InstanceNotFound
 from joiner.cloud.provider import CloudProvider
 from joiner.controllers.indexes import class_key
 from joiner.controllers.status import StatusEdit
@@ -104,9 +104,15 @@ class Marks(Reconciler):
             return DONE  # it has no mark yet, and whoever launches it is about to write
         now = self._clock.now()
         edit = StatusEdit(claim, now)
-        results = (await self._drift(edit, claim, pool, now), self._consolidatable(edit, claim, pool, now))
+        quiet, problem, drifting = self._consolidatable(edit, claim, pool, now), None, DONE
+        try:
+            drifting = await self._drift(edit, claim, pool, now)
+        except CloudError as error:
+            problem = error
         await edit.write(self._client)
-        return soonest(*results)
+        if problem is not None and not isinstance(problem, InstanceNotFound):
+            raise problem
+        return soonest(quiet, drifting)
 
     async def _drift(self, edit: StatusEdit[NodeClaim], claim: NodeClaim, pool: NodePool, now: datetime) -> Result:
         if not edit.is_true("Launched"):

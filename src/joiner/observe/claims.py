@@ -1,11 +1,13 @@
 """What is counted whenever somebody decides that a claim has to go."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from joiner.model import labels
+from joiner.model import labels, podrules
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
 from joiner.observe.metrics import Metrics
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
@@ -20,7 +22,7 @@ def termination_mode(claim: NodeClaim) -> str:
     return "forceful" if period <= 0 else "eventual"
 
 
-def mode_labels(claim: NodeClaim, consolidating: NodePool | None = None) -> dict[str, str]:
+def _mode_labels(claim: NodeClaim, consolidating: NodePool | None) -> dict[str, str]:
     """The labels of metrics about claims that are removed. Only a consolidation is by the policy of a pool."""
     policy = "" if consolidating is None else consolidating.spec.disruption.consolidation_policy
     return {
@@ -32,10 +34,17 @@ def mode_labels(claim: NodeClaim, consolidating: NodePool | None = None) -> dict
 
 
 def count_disrupted(
-    metrics: Metrics, claim: NodeClaim, reason: str, *, consolidating: NodePool | None = None
+    metrics: Metrics,
+    claim: NodeClaim,
+    reason: str,
+    *,
+    pods: Iterable[Pod] = (),
+    consolidating: NodePool | None = None,
 ) -> None:
-    """Count a claim that was removed for a reason, in lower case."""
-    metrics.nodeclaims_disrupted_total.labels(reason=reason, **mode_labels(claim, consolidating)).inc()
+    """Count a claim that was removed for a reason, in lower case, and those of its node's pods that need another place."""
+    said = {"reason": reason, **_mode_labels(claim, consolidating)}
+    metrics.nodeclaims_disrupted_total.labels(**said).inc()
+    metrics.pods_disruption_initiated_total.labels(**said).inc(sum(map(podrules.is_reschedulable, pods)))
 
 
 def snake(name: str) -> str:

@@ -29,8 +29,8 @@ REASONS: Final = ("Drifted", "Empty", "Underutilized", "Unhealthy")
 
 _NODE: Final = (
     ("nodes_allocatable", "What pods can use of a node."),
-    ("nodes_total_pod_requests", "What the pods of a node ask for, without those of DaemonSets."),
-    ("nodes_total_pod_limits", "What the pods of a node may use at most, without those of DaemonSets."),
+    ("nodes_total_pod_requests", "What the pods of a node ask for, those of DaemonSets among them."),
+    ("nodes_total_pod_limits", "What the pods of a node may use at most, those of DaemonSets among them."),
     ("nodes_total_daemon_requests", "What the pods of DaemonSets on a node ask for."),
     ("nodes_total_daemon_limits", "What the pods of DaemonSets on a node may use at most."),
     ("nodes_system_overhead", "What of a node pods cannot use."),
@@ -44,12 +44,18 @@ _POD_LABELS: Final = (
     "name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type", "phase",
     "ready", "managed",
 )  # fmt: skip
+_NAMED: Final = ("name", "namespace")
+_BOUND: Final = (*_NAMED, "dynamic_resources")
 _WAITS: Final = (
-    ("pods_unstarted_time_seconds", "How long a pod that is not ready has been there."),
-    ("pods_unbound_time_seconds", "How long a pod without a node has been there."),
-    ("pods_provisioning_unbound_time_seconds", "How long a pod without a node has had a place in a plan."),
-    ("pods_provisioning_unstarted_time_seconds", "How long a pod that is not ready has had a place in a plan."),
-    ("pods_provisioning_scheduling_undecided_time_seconds", "How long a pod has been seen but not planned for."),
+    ("pods_unstarted_time_seconds", _NAMED, "How long a pod that is not ready has been there."),
+    ("pods_unbound_time_seconds", _BOUND, "How long a pod without a node has been there."),
+    ("pods_provisioning_unbound_time_seconds", _BOUND, "How long a pod without a node has had a place in a plan."),
+    ("pods_provisioning_unstarted_time_seconds", _NAMED, "How long a pod that is not ready has had a place in a plan."),
+    (
+        "pods_provisioning_scheduling_undecided_time_seconds",
+        _NAMED,
+        "How long a pod has been seen but not planned for.",
+    ),
 )
 
 
@@ -97,7 +103,7 @@ class ClusterCollector(Collector):
             )
             for (name, _), amounts in zip(_NODE, _amounts(node), strict=True):
                 for resource in sorted(amounts):
-                    families[name].add_metric((*said, resource), amounts[resource] / MILLI)
+                    families[name].add_metric((*said, _resource(resource)), amounts[resource] / MILLI)
             born = node.node.metadata.creation_timestamp if node.node is not None else None
             if born is not None:
                 lifetime.add_metric(said, (now - born).total_seconds())
@@ -138,7 +144,7 @@ class ClusterCollector(Collector):
         )
         for resource in sorted(has):
             if has[resource]:
-                share.add_metric((resource,), 100.0 * used.get(resource, 0) / has[resource])
+                share.add_metric((_resource(resource),), 100.0 * used.get(resource, 0) / has[resource])
         yield share
         synced = self._cluster.synced(now)
         yield GaugeMetricFamily(f"{PREFIX}cluster_state_node_count", "Nodes in the mirror.", value=len(nodes))
@@ -155,7 +161,7 @@ class ClusterCollector(Collector):
         state = GaugeMetricFamily(
             f"{PREFIX}pods_state", "A pod, its node and where it is in its life.", labels=_POD_LABELS
         )
-        waits = [GaugeMetricFamily(PREFIX + name, text, labels=("name", "namespace")) for name, text in _WAITS]
+        waits = [GaugeMetricFamily(PREFIX + name, text, labels=known) for name, known, text in _WAITS]
         for node in nodes:
             for pod in node.pods:
                 state.add_metric(_pod_words(pod, node), 1.0)
@@ -180,17 +186,18 @@ class ClusterCollector(Collector):
             None if ready else placed,
             undecided,
         )
-        for family, moment in zip(families, since, strict=True):
+        named = (pod.name, pod.metadata.namespace, str(bool(pod.spec.resource_claims)).lower())
+        for family, (_, known, _), moment in zip(families, _WAITS, since, strict=True):
             if moment is not None:
-                family.add_metric((pod.name, pod.metadata.namespace), (now - moment).total_seconds())
+                family.add_metric(named[: len(known)], (now - moment).total_seconds())
 
 
 def _amounts(node: StateNode) -> tuple[Resources, ...]:
     limits = {daemon: resources.add(*_limits(node.pods, daemon)) for daemon in (False, True)}
     return (
         node.allocatable,
-        resources.subtract(node.used, node.daemon_used),
-        limits[False],
+        node.used,
+        resources.add(*limits.values()),
         node.daemon_used,
         limits[True],
         resources.subtract(node.capacity, node.allocatable),
@@ -241,7 +248,7 @@ def _nodepools(pools: Iterable[NodePool], used: Mapping[str, Resources]) -> Iter
     for pool in pools:
         for family, amounts in ((limit, pool.spec.limits), (usage, used.get(pool.name, {}))):
             for resource in sorted(amounts):
-                family.add_metric((resource, pool.name), amounts[resource] / MILLI)
+                family.add_metric((_resource(resource), pool.name), amounts[resource] / MILLI)
     yield limit
     yield usage
 
@@ -291,6 +298,11 @@ def _named(thing: KubeObject) -> tuple[str, str]:
     return (thing.metadata.namespace, thing.name)
 
 
+def _resource(name: str) -> str:
+    """The name of a resource as the value of a label."""
+    return name.lower().replace("-", "_")
+
+
 def _snake(key: str) -> str:
     """A label's key as a metric's label: the last part of it."""
     return key.rpartition("/")[2].replace("-", "_").replace(".", "_")
@@ -310,6 +322,6 @@ CLUSTER_FAMILIES: Final[tuple[Family, ...]] = (
     Family(f"{PREFIX}nodepools_limit", "gauge", ("resource_type", "nodepool"), "The most a pool may have."),
     Family(f"{PREFIX}nodepools_usage", "gauge", ("resource_type", "nodepool"), "What the nodes of a pool have together."),
     Family(f"{PREFIX}pods_state", "gauge", _POD_LABELS, "A pod, its node and where it is in its life."),
-    *(Family(PREFIX + name, "gauge", ("name", "namespace"), text) for name, text in _WAITS),
+    *(Family(PREFIX + name, "gauge", known, text) for name, known, text in _WAITS),
 )  # fmt: skip
 """What `ClusterCollector` gives, for the reference page."""

@@ -28,6 +28,9 @@ LARGE: Final = 2_000
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
+DEARER_NODES: Final = (1, 10, 100, 1000)
+"""How many times the usual charge is tried for nodes when limits bind."""
+
 
 def _planners(pods: int, classes: int) -> tuple[type[Run], ...]:
     """The ways that are worth their time, beside first fit, which is the net under all of them."""
@@ -53,11 +56,16 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     planners = _planners(len(problem.pods), len(desk.classes))
     runs = _placed(problem, planners, granted, desk)
     complete = [run for run in runs if run.sound and not run.left_over()]
-    if charged or TINY < len(problem.pods) < LARGE or (not complete and _limits(problem)):
-        # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare. Many small
-        # nodes may be more than limits allow; then it is the charged way that finds a plan at all.
-        by_price = [each for each in planners if issubclass(each, PricedRun)]
-        runs += _placed(_otherwise_charged(problem), by_price, granted, desk)
+    by_price = [each for each in planners if issubclass(each, PricedRun)]
+    if charged or TINY < len(problem.pods) < LARGE:
+        # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
+        runs += _placed(_charging(problem, 0.0 if charged else NODE_PRICE), by_price, granted, desk)
+        complete = [run for run in runs if run.sound and not run.left_over()]
+    for dearer in DEARER_NODES if _limits(problem) else ():
+        if complete:
+            break
+        # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
+        runs += _placed(_charging(problem, dearer * NODE_PRICE), by_price, granted, desk)
         complete = [run for run in runs if run.sound and not run.left_over()]
     net = Run(problem, granted, desk, cost_max=min((_charged(run, charged) for run in complete), default=None))
     try:
@@ -80,9 +88,7 @@ def _placed(problem: Problem, planners: Iterable[type[Run]], effort: Effort, des
     return runs
 
 
-def _otherwise_charged(problem: Problem) -> Problem:
-    """The same problem with nodes charged where they are not, and the other way round."""
-    price = 0.0 if problem.policy.node_price else NODE_PRICE
+def _charging(problem: Problem, price: float) -> Problem:
     return replace(problem, policy=replace(problem.policy, node_price=price))
 
 

@@ -275,7 +275,7 @@ class _Maker:
 
     def _restarts(self) -> Iterator[Timed]:
         for _ in range(self._random.randint(1, 4)):
-            yield Timed(at=self._at(20.0, BUSY), step=Restart())
+            yield Timed(at=self._at(20.0, BUSY), step=Restart(restart="joiner"))
 
 
 def _overlay(name: str, percent: str, weight: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@
 Objects must be such that an API server lets them in. What only controllers can find wrong is let pass: a story may be about it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from joiner import yamldoc
@@ -21,6 +21,7 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.errors import Invalid
 from joiner.model import codec, labels
 from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.model.duration import Duration
 from joiner.model.meta import KubeObject
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
@@ -28,16 +29,32 @@ from joiner.model.pod import Pod
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.observe.events import REASONS
-from joiner.sim import casting
+from joiner.sim import bounds, casting
 from joiner.sim.admission import fresh
 from joiner.sim.laws import Law
-from joiner.sim.story import Apply, Delete, Expectation, PodWords, Scale, Story, StoryError, Timed, Traffic, Words
+from joiner.sim.story import (
+    Apply,
+    Delete,
+    Expectation,
+    PodWords,
+    Restore,
+    Scale,
+    Shelf,
+    Sicken,
+    Story,
+    StoryError,
+    Timed,
+    Traffic,
+    Withdraw,
+    Words,
+)
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
 
 KNOWN: Final[Mapping[str, type[KubeObject]]] = {kind.kind.lower(): kind for kind in KINDS}
 WORKLOADS: Final = (Deployment, StatefulSet, DaemonSet, Job)
-SCALABLE: Final = ("deployment", "statefulset", "job", "nodepool")
+SCALABLE: Final = ("deployment", "statefulset", "nodepool")
+STATUSES: Final = ("True", "False", "Unknown")
 ONLY_PEOPLE_MAKE: Final = frozenset(
     kind.kind.lower()
     for kind in (*WORKLOADS, NodePool, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass)
@@ -50,6 +67,8 @@ PARTS: Final = {
     "field": ("of", "path", "is"),
 }
 """The words inside these words of an expectation."""
+NEEDED: Final = {"event": ("reason",), "condition": ("of", "type"), "field": ("of", "path")}
+"""Those of them without which nothing is said."""
 
 
 def rehearse(story: Story) -> None:
@@ -127,10 +146,13 @@ class _Rehearsal:
     def problems(self) -> tuple[str, ...]:
         """Everything that is wrong, from the first line to the last."""
         self._gather()
+        self._moment(self._story.ends, "for")
         self._look_through(self._story.given, "given")
+        withdrawn: list[Shelf] = []
         for timed in self._story.when:
+            self._moment(timed.at, f"{timed.path}.at")
             self._look_through(timed.step, timed.path)
-            self._step(timed)
+            self._step(timed, withdrawn)
         for number, wanted in enumerate(self._story.then):
             self._look_through(wanted, f"then[{number}]")
             self._expectation(wanted, f"then[{number}]")
@@ -152,6 +174,8 @@ class _Rehearsal:
         self._cast.reservations.update(dict.fromkeys(each.id for each in given.reservations))
         self._made("given.catalog", lambda: [casting.node_class(given, self._story.folder)])
         for number, words in enumerate(given.nodepools):
+            if words.name in self._cast.of("nodepool"):
+                self._complain(f"given.nodepools[{number}].name", f"there are two pools {words.name!r}")
             self._made(f"given.nodepools[{number}]", lambda words=words: [casting.pool(words)])  # type: ignore[misc]
         for written in self._raw():
             self._read(written)
@@ -224,12 +248,14 @@ class _Rehearsal:
             try:
                 self._cast.stock(thing.written_in(self._story.folder))
             except NodeClassNotReady as error:
-                complain(error.reason)
+                complain(f"{error.reason}; there are small, kwok, ec2/<region>, or a file beside the story")
 
     # -- what is named --------------------------------------------------------------------------------------------
 
     def _look_through(self, words: Words, path: str) -> None:
-        """Words whose name says what they name, at any depth."""
+        """Words whose name says what they name or count, at any depth."""
+        for inner, problem in bounds.problems(words):
+            self._complain(f"{path}.{inner}", problem)
         for name, written in zip(words.__struct_fields__, words.__struct_encode_fields__, strict=True):
             value, place = getattr(words, name), f"{path}.{written}"
             if isinstance(value, Words):
@@ -248,7 +274,13 @@ class _Rehearsal:
         if word not in names and (names or what != "zone"):
             self._complain(path, f"there is no {what} {word!r}{_hint(word, names)}")
 
-    def _step(self, timed: Timed) -> None:
+    def _moment(self, value: Duration, path: str) -> None:
+        problem = bounds.moment(value)
+        if problem:
+            self._complain(path, problem)
+
+    def _step(self, timed: Timed, withdrawn: list[Shelf]) -> None:
+        """What a step names. Steps come in order of time."""
         step = timed.step
         if isinstance(step, Scale):
             self._scaled(step.scale, f"{timed.path}.scale")
@@ -256,6 +288,16 @@ class _Rehearsal:
             self._scaled(step.traffic, f"{timed.path}.traffic")
         elif isinstance(step, Delete):
             self._reference(step.delete, f"{timed.path}.delete")
+        elif isinstance(step, Sicken):
+            kind, equals, status = step.sicken.partition("=")
+            if not (kind and equals and status in STATUSES):
+                self._complain(
+                    f"{timed.path}.sicken", f"{step.sicken!r} must be a condition and {_or(STATUSES)}: Ready=False"
+                )
+        elif isinstance(step, Withdraw):
+            withdrawn.append(step.withdraw)
+        elif isinstance(step, Restore) and step.restore not in withdrawn:
+            self._complain(f"{timed.path}.restore", "nothing was withdrawn in these words before")
 
     def _scaled(self, word: str, path: str) -> None:
         if "/" in word:
@@ -287,7 +329,10 @@ class _Rehearsal:
                 if key not in parts:
                     hint = _hint(key, parts)
                     self._complain(f"{path}.{word}", f"unknown word {key!r}{hint}; known are {', '.join(parts)}")
-            if told and "of" in parts:
+            for key in NEEDED[word]:
+                if told and not told.get(key):
+                    self._complain(f"{path}.{word}", f"the word {key!r} is missing")
+            if told.get("of"):
                 self._reference(str(told.get("of", "")), f"{path}.{word}.of")
         reason = wanted.event.get("reason")
         if reason is not None:
@@ -308,6 +353,10 @@ def _hint(word: str, known: Iterable[str]) -> str:
     if near is not None:
         return f"; did you mean {near}?"
     return f"; there are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _parted(cause: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ story begins, amounts are Kubernetes quantities.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -14,11 +15,12 @@ from joiner.model import codec
 from joiner.model.duration import NEVER, Duration
 from joiner.model.meta import Value
 from joiner.model.quantity import Quantity
-from joiner.options import Options, OptionsError
+from joiner.options import Gates, Options, OptionsError, gate_name
 from joiner.options import read as read_options
+from joiner.sim import reading
 from joiner.sim.laws import Law, LawError
 from joiner.sim.laws import read as read_law
-from joiner.yamldoc import Document, Number
+from joiner.yamldoc import Document
 
 T = TypeVar("T")
 
@@ -274,7 +276,7 @@ class Sicken(Words):
 class Restart(Words):
     """The controllers lose their memory and start anew."""
 
-    restart: str = "joiner"
+    restart: Literal["joiner"]
 
 
 Step = (
@@ -381,6 +383,7 @@ class StoryError(ValueError):
 
 
 _PARTS: Final = ("story", "given", "when", "then", "always", "for")
+GATES: Final = tuple(gate_name(each.name) for each in fields(Gates))
 _TAIL: Final = Duration.parse("10m")
 """A story that does not say how long it is goes on so long after the last thing that is said to happen."""
 
@@ -390,6 +393,8 @@ def read(text: str, source: str, folder: Path) -> Story:
     loaded = yamldoc.documents(text, source)
     if loaded.problems:
         raise StoryError(str(problem) for problem in loaded.problems)
+    if not loaded.documents:
+        raise StoryError([f"{source}: there is nothing in it; a story has the parts {', '.join(_PARTS)}"])
     if len(loaded.documents) != 1:
         raise StoryError([f"{source}: a story is one document, found {len(loaded.documents)}"])
     return _Reader(loaded.documents[0], folder).story()
@@ -444,15 +449,20 @@ class _Reader:
                 self._complain(path, f"comes at {moment.text()}, but the story ends after {ends.text()}")
 
     def _part(self, raw: Any, kind: type[T], path: str) -> T | None:
-        if isinstance(raw, dict):  # a number that remembers how it was written is for quantities of objects only
-            raw = {key: float(value) if isinstance(value, Number) else value for key, value in raw.items()}
-        try:
-            return codec.decode(raw, kind)
-        except codec.DecodeError as error:
-            inner = error.path
-            where = f"{path}{'' if not inner or inner.startswith('[') else '.'}{inner}"
-            self._complain(where, _clearer(error.problem))
-            return None
+        """What the words stand for. Each mistake is told and taken out, and the rest is looked at again."""
+        raw, taken = reading.plain(raw), set[str]()
+        while True:
+            try:
+                found = codec.decode(raw, kind)
+            except codec.DecodeError as error:
+                wrong = reading.mistake(error, kind)
+                if wrong.needed not in taken:
+                    self._complain(_inner(path, wrong.path), wrong.problem)
+                if not reading.without(raw, wrong.place):
+                    return None
+                taken.add(wrong.place)
+            else:
+                return None if taken else found
 
     def _list(self, raw: Any, path: str) -> Iterator[tuple[str, Any]]:
         if not isinstance(raw, list):
@@ -470,10 +480,9 @@ class _Reader:
             found = [key for key in item if key in verbs]
             if len(found) != 1:
                 unknown = next((str(key) for key in item if key != "at"), "")
-                hint = _hint(unknown, verbs) if not found else f", found {' and '.join(found)}"
-                self._complain(
-                    path, f"must say exactly one thing that happens{hint}; known are {', '.join(sorted(verbs))}"
-                )
+                known = f"; known are {', '.join(sorted(verbs))}"
+                hint = f", found {' and '.join(found)}" if found else _hint(unknown, verbs) or known
+                self._complain(path, f"must say exactly one thing that happens{hint}")
                 continue
             at = self._part(item["at"], Duration, f"{path}.at")
             step = self._part({key: value for key, value in item.items() if key != "at"}, verbs[found[0]], path)
@@ -504,6 +513,10 @@ class _Reader:
             f"--{name}={str(value).lower() if isinstance(value, bool) else value}"
             for name, value in given.options.items()
         ]
+        for name in str(given.options.get("feature-gates", "")).split(","):
+            gate = name.partition("=")[0].strip()
+            if gate and gate not in GATES:
+                self._complain("given.options", f"feature-gates: there is no gate {gate!r}{_hint(gate, GATES)}")
         try:
             return read_options(flags, {})
         except OptionsError as error:
@@ -521,16 +534,10 @@ def _verb(kind: type[Words]) -> str:
     return next(iter(kind.__annotations__)).replace("_", "-")
 
 
+def _inner(path: str, rest: str) -> str:
+    return f"{path}{'' if not rest or rest.startswith('[') else '.'}{rest}"
+
+
 def _hint(word: str, known: Iterable[str]) -> str:
     near = nearest(word, known) if word else None
     return f"; did you mean {near}?" if near else ""
-
-
-def _clearer(problem: str) -> str:
-    """The struct library's words, with the nearest known word where one is not known."""
-    marker = "Object contains unknown field `"
-    if not problem.startswith(marker):
-        return problem
-    word = problem.removeprefix(marker).rstrip("`")
-    known = [name for kind in (*PARTS, *STEPS) for name in kind.__struct_encode_fields__]
-    return f"unknown word {word!r}{_hint(word, known)}"

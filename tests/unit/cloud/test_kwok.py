@@ -12,7 +12,7 @@ from joiner.cloud.errors import CloudError, InstanceNotFound, InsufficientCapaci
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider, connect
 from joiner.cloud.provider import K
-from joiner.kube.errors import Unreachable
+from joiner.kube.errors import Invalid, KubeError, Unreachable
 from joiner.kube.tasks import Tasks
 from joiner.model import labels, resources
 from joiner.model.codec import decode
@@ -33,6 +33,7 @@ class Spoiler(NoMeddler):
 
     def __init__(self) -> None:
         self.verb, self.side, self.left = "", "", 0
+        self.error: KubeError = Unreachable("no answer")
 
     def lose(self, verb: str, times: int = 1, side: str = "after") -> None:
         self.verb, self.side, self.left = verb, side, times
@@ -46,7 +47,7 @@ class Spoiler(NoMeddler):
     def _spoil(self, side: str, call: Call) -> float:
         if (side, call.verb) == (self.side, self.verb) and self.left:
             self.left -= 1
-            raise Unreachable("no answer")
+            raise self.error
         return 0.0
 
 
@@ -80,7 +81,7 @@ class World:
 
 def claim(uid: str = "one", **status: str) -> NodeClaim:
     raw = {
-        "metadata": {"name": "claim", "uid": uid},
+        "metadata": {"name": "claim", "uid": uid, "labels": {"example.com/floor": "2"}},
         "spec": {
             "nodeClassRef": {"group": KWOKNodeClass.group, "kind": KWOKNodeClass.kind, "name": "default"},
             "requirements": [{"key": "example.com/team", "operator": "In", "values": ["a"]}],
@@ -106,7 +107,8 @@ async def test_the_node_carries_what_is_settled_and_waits_to_be_registered(world
     own = node.metadata.labels
     assert node.spec.provider_id == bought.provider_id == f"kwok://{node.name}"
     assert node.spec.taints == (UNREGISTERED,)
-    assert (own[labels.INSTANCE_TYPE], own[labels.HOSTNAME], own["example.com/team"]) == (TYPE, "claim", "a")
+    assert (own[labels.INSTANCE_TYPE], own[labels.HOSTNAME]) == (TYPE, "claim")
+    assert (own["example.com/team"], own["example.com/floor"]) == ("a", "2")
     assert own["kwok.x-k8s.io/node"] == node.metadata.annotations["kwok.x-k8s.io/node"] == "fake"
     assert node.status.allocatable["cpu"] == resources.of(cpu="900m")["cpu"]
     assert node.status.capacity["example.com/gpu"] == 1000
@@ -166,6 +168,20 @@ async def test_a_late_node_is_tried_until_the_server_answers(world: World) -> No
 
     assert len(world.nodes()) == 1
     assert world.spoiler.left < 3
+
+
+@in_world
+async def test_a_machine_whose_node_the_cluster_turns_away_runs_and_does_not_join(world: World) -> None:
+    options = await world.options()
+    world.spoiler.error = Invalid("no such nodes here")
+    world.spoiler.lose("create", times=30, side="before")
+
+    bought = await world.provider.create(claim(), options)
+
+    await asyncio.sleep(20)
+    assert (world.nodes(), (await world.provider.get(bought.provider_id)).claim_name) == ([], "claim")
+    await asyncio.sleep(20)
+    assert [f"kwok://{name}" for name in world.nodes()] == [bought.provider_id]
 
 
 @in_world

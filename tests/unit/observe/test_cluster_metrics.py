@@ -51,6 +51,7 @@ def text() -> str:
     [
         'karpenter_nodepools_limit{nodepool="default",resource_type="cpu"} 8.0',
         'karpenter_nodepools_usage{nodepool="default",resource_type="nodes"} 1.0',
+        'karpenter_nodepools_usage{nodepool="default",resource_type="ephemeral_storage"}',
         'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="empty"} 1.0',
         'karpenter_nodepools_nodes_consuming_budgets{nodepool="default",reason="drifted"} 0.0',
         "karpenter_cluster_state_synced 1.0",

@@ -1,22 +1,28 @@
-"""Where limits leave few nodes, a plan of larger nodes is found that is no dearer than it must be."""
+"""Where limits leave few nodes, a plan of larger nodes is found that costs little more than one without limits."""
 
-from tests.builders import node_pool, pods, pool_option, problem
+import json
+from pathlib import Path
 
-from joiner.scheduling.desk import Desk
-from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.run import Run
+from benchmarks import mixes
+
+from joiner.cli import scenario
+from joiner.model.meta import replace
+from joiner.model.resources import of
+from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
 
 
-def test_a_limit_of_nodes_costs_little_more_than_none() -> None:
-    waiting = [pod for size in ("700m", "1500m", "3") for pod in pods(12, f"app-{size}", cpu=size)]
-    free = schedule(problem(waiting, pool_option(node_pool())))
-    few = problem(waiting, pool_option(node_pool(limits={"nodes": len(free.claims) - 1})))
+def limited(option: PoolOption, nodes: int) -> PoolOption:
+    spec = replace(option.pool.spec, limits=of(nodes=nodes))
+    return replace(option, pool=replace(option.pool, spec=spec))
 
-    plan = schedule(few)
 
-    first_fit = Run(few, Unlimited(), Desk(few))
-    first_fit.place()
+def test_a_limit_of_nodes_costs_little() -> None:
+    free = scenario.read(json.dumps(mixes.deployments(2_100, services=60, types=200)).encode(), Path()).problem
+    without = schedule(free)
+
+    few = len(without.claims) * 3 // 4
+    plan = schedule(replace(free, pools=tuple(limited(each, few) for each in free.pools)))
+
     assert not plan.refusals
-    assert plan.price <= first_fit.price()
-    assert plan.price <= free.price * 1.25
+    assert plan.price <= 1.1 * without.price

@@ -17,7 +17,7 @@ from joiner.cloud.kwok import supply
 from joiner.cloud.provider import Instance
 from joiner.cloud.sources.reservation import DEFAULT_LABELS
 from joiner.kube.client import Client
-from joiner.kube.errors import AlreadyExists, KubeError, NotFound
+from joiner.kube.errors import AlreadyExists, Invalid, KubeError, NotFound
 from joiner.kube.tasks import Tasks
 from joiner.model import labels
 from joiner.model.meta import ObjectMeta, replace
@@ -78,17 +78,19 @@ class Fleet:
     async def _join_now(self, node: Node) -> None:
         try:
             await self._join(node)
-        except Transient:
+        except Invalid:  # the machine runs, and the cluster turns its node away
+            self._tasks.start(f"join {node.name}", self._join_later(node, _RETRY_S))
+        except KubeError as error:
             self._coming.pop(node.name, None)  # whoever asks again will see whether it was made
             self._reserved.pop(node.name, None)
-            raise
+            raise Transient(f"Node {node.name} could not be made: {error}") from error
 
     async def _join_later(self, node: Node, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
         while node.name in self._coming:
             try:
                 await self._join(node)
-            except Transient:
+            except (KubeError, Transient):
                 await asyncio.sleep(_RETRY_S)
 
     async def _join(self, node: Node) -> None:
@@ -96,8 +98,6 @@ class Fleet:
             await self._client.create(node)
         except AlreadyExists:
             pass  # we made it, and did not hear of it
-        except KubeError as error:
-            raise Transient(f"Node {node.name} could not be made: {error}") from error
         if self._coming.pop(node.name, None) is None:  # somebody deleted it on its way
             with suppress(InstanceNotFound):
                 await self.delete(node.spec.provider_id)
@@ -191,6 +191,7 @@ def _node(claim: NodeClaim, instance_type: InstanceType, offering: Offering) -> 
     requests = claim.spec.resources.requests
     partition = _PARTITIONS[int(_digest(claim)[:8], 16) % len(_PARTITIONS)]
     own = {
+        **claim.metadata.labels,
         **Requirements.read(claim.spec.requirements).labels(),
         **supply.settled_labels(instance_type, offering),
         claim.spec.node_class_ref.label_key: claim.spec.node_class_ref.name,
