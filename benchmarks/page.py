@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import dials, growth
+from benchmarks import dials, growth, simulation
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -55,6 +55,7 @@ def _plans(kept: dict[str, Any]) -> list[str]:
 def text() -> str:
     """The whole page."""
     catalog, plans, turned, grown = _kept("catalog"), _kept("scheduling"), _kept("dials"), _kept("growth")
+    simulated = _kept("simulation")
     parts = [
         INTRODUCTION,
         "## Plans",
@@ -78,6 +79,12 @@ def text() -> str:
         _where(turned),
         "",
         *dials.lines(turned),
+        "",
+        "## The embedded cluster",
+        "",
+        _where(simulated),
+        "",
+        *simulation.lines(simulated),
         "",
         "## Catalogues",
         "",

@@ -40,7 +40,9 @@ from joiner.sim.world import World
 from joiner.state.cluster import Cluster
 from joiner.state.question import problem
 
-QUESTION = "How long does a virtual day take, what does an idle hour cost, and how long does a decision take among many?"
+QUESTION = (
+    "How long does a virtual day take, what does an idle hour cost, and how long does a decision take among many?"
+)
 SERVICES, LOW, HIGH = 20, 50, 100
 SIZES = (100, 500, 2_000)
 PODS_PER_NODE = 5
@@ -69,7 +71,7 @@ def day(expire: str) -> dict[str, Any]:
 def _service(number: int) -> Iterator[dict[str, Any]]:
     name = f"service-{number:02}"
     spread = {"spread": ["zone"]} if number % 4 == 0 else {}
-    yield {"at": f"{10 + 7 * number}s", "deploy": name, "replicas": LOW, "cpu": "700m", "memory": "1Gi", **spread}
+    yield {"at": f"{10 + 7 * number}s", "deploy": name, "replicas": LOW, "cpu": "780m", "memory": "1Gi", **spread}
     yield {"at": f"{120 + 31 * number}s", "traffic": name, "low": LOW, "high": HIGH, "every": "15m"}
 
 
@@ -77,8 +79,8 @@ def _played(story: dict[str, Any], look: Callable[[float, World], None]) -> dict
     most = [0, 0]
 
     def progress(now: float, world: World) -> None:
-        for number, kind in enumerate((Node, Pod)):
-            most[number] = max(most[number], len(world.server.shelf(kind).objects))
+        counts = len(world.server.shelf(Node).objects), len(world.server.shelf(Pod).objects)
+        most[:] = map(max, most, counts)
         look(now, world)
 
     played = play(read(json.dumps(story), "benchmark", Path()), seed=1, progress=progress)
@@ -89,12 +91,12 @@ def _played(story: dict[str, Any], look: Callable[[float, World], None]) -> dict
 
 
 def hour(nodes: int) -> dict[str, Any]:
-    """An hour in which nothing happens, and one in which fifty pods come, among so many nodes."""
+    """An hour in which nothing happens, and one in which fifty pods come, among so many nodes that are there for two hours."""
     pool = {"name": "main", "capacity-types": ["on-demand"], "instance-types": ["m5.xlarge"]}
     web = {"at": "10s", "deploy": "web", "replicas": nodes * PODS_PER_NODE, "cpu": "700m", "memory": "1Gi"}
-    batch = {"at": "125m", "deploy": "batch", "replicas": 50, "cpu": "700m", "memory": "1Gi"}
+    batch = {"at": "185m", "deploy": "batch", "replicas": 50, "cpu": "700m", "memory": "1Gi"}
     story = {
-        "story": "an hour", "for": "3h", "given": {"catalog": "small", "nodepools": [pool]}, "when": [web, batch],
+        "story": "an hour", "for": "4h", "given": {"catalog": "small", "nodepools": [pool]}, "when": [web, batch],
     }  # fmt: skip
     marks: dict[float, tuple[float, int]] = {}
 
@@ -106,7 +108,7 @@ def hour(nodes: int) -> dict[str, Any]:
 
     played = _played(story, look)
     row: dict[str, Any] = {"nodes": nodes, "pods": nodes * PODS_PER_NODE, "nodes at the end": played["nodes"]}
-    for number, name in ((2.0, "idle"), (3.0, "busy")):
+    for number, name in ((3.0, "idle"), (4.0, "busy")):
         (before, written), (after, more) = marks[number - 1], marks[number]
         row[f"{name} cpu seconds"], row[f"{name} writes"] = round(after - before, 3), more - written
     return row
@@ -220,7 +222,9 @@ def apart(part: str, *arguments: str) -> dict[str, Any]:
 
 def run() -> dict[str, Any]:
     return {
-        "a day": {f"nodes live {life}": apart("day", words) for life, words in (("for ever", "Never"), ("12 h", "12h"))},
+        "a day": {
+            f"nodes live {life}": apart("day", words) for life, words in (("for ever", "Never"), ("12 h", "12h"))
+        },
         "an hour": {str(size): apart("hour", str(size)) for size in SIZES},
         "a decision": apart("decision"),
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, TypeVar
 
+from joiner import __version__
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.provider import CloudProvider, NodeClasses
@@ -106,6 +107,7 @@ class Joiner:
         self._spread = spread
         self.tasks = Tasks()
         self.metrics = Metrics()
+        self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
         self.informers = Informers(client, INDEXES)
         self.provider = Metered(connect(_CachedClasses(self.informers), client, self.tasks), clock, self.metrics)
@@ -130,7 +132,7 @@ class Joiner:
     def _observe(self) -> None:
         kinds: tuple[type[KubeObject], ...] = (NodeClaim, NodePool)
         PodWatch(self.informers, self.cluster, self.metrics)
-        ConditionWatch(self.informers, Transitions(self.metrics.registry, self.clock), kinds)
+        ConditionWatch(self.informers, Transitions(self.metrics.registry, self.clock, kinds), kinds)
         if not self.options.disable_cluster_state_observability:
             pools = self.informers.of(NodePool).store
             self.metrics.registry.register(

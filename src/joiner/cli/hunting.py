@@ -12,7 +12,9 @@ import click
 
 from joiner.cli import output
 from joiner.cli.output import Column, Table
+from joiner.cli.stepfile import steps_to
 from joiner.sim.hunt import HOURS, Outcome, hunt, missing
+from joiner.sim.phrases import counted
 from joiner.sim.trace import Trace
 
 ENOUGH: Final = 100
@@ -31,7 +33,9 @@ def run(first: int, number: int, jobs: int | None, trace_path: Path | None, form
             broken.append(outcome)
             _show_violation(outcome)
         if sys.stderr.isatty():
-            click.echo(f"\r{played} of {number} seeds, {len(broken)} with violations", err=True, nl=played == number)
+            click.echo(
+                f"\r{played} of {counted(number, 'seed')}, {len(broken)} with violations", err=True, nl=played == number
+            )
     never = missing(counts) if number >= ENOUGH else ()
     _show(first, number, counts, broken, never, form)
     if broken or never:
@@ -42,11 +46,11 @@ def _outcomes(first: int, number: int, jobs: int | None, trace_path: Path | None
     seeds = range(first, first + number)
     workers = min(jobs or os.cpu_count() or 1, number)
     if workers == 1 or trace_path is not None:
-        for seed in seeds:
-            lines: list[str] = []
-            yield hunt(seed, trace=Trace(sink=lines.append if trace_path is not None else None))
-            if trace_path is not None:
-                trace_path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with steps_to(trace_path) as sink:
+            for seed in seeds:
+                if sink is not None and number > 1:
+                    sink(f"seed {seed}")
+                yield hunt(seed, trace=Trace(sink=sink))
         return
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         yield from pool.imap(hunt, seeds)
@@ -83,5 +87,5 @@ def _show(
     for name in never:
         click.echo(f"never occurred: {name}")
     seeds = ", ".join(str(each.seed) for each in broken)
-    verdict = f"violations in {len(broken)} seeds: {seeds}" if broken else "no violation"
-    click.echo(f"{number} seeds from {first} on, {HOURS} virtual hours each: {verdict}")
+    verdict = f"violations in {counted(len(broken), 'seed')}: {seeds}" if broken else "no violation"
+    click.echo(f"{counted(number, 'seed')} from {first} on, {HOURS} virtual hours each: {verdict}")

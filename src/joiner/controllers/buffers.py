@@ -8,7 +8,7 @@ from joiner.clock import Clock
 from joiner.controllers.batcher import Batcher
 from joiner.kube.client import Client, Key, key_of
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.errors import NotFound
+from joiner.kube.errors import Conflict, NotFound
 from joiner.kube.informer import Informers
 from joiner.model.capacitybuffer import CapacityBuffer, CapacityBufferStatus, PodTemplateReference
 from joiner.model.conditions import Condition, Conditions, Status, find
@@ -91,9 +91,9 @@ class Room:
         )
         if status != buffer.status:
             try:
-                await self._client.patch_status(buffer, replace(buffer, status=status))
-            except NotFound:
-                return
+                await self._client.patch_status(buffer, replace(buffer, status=status), locked=True)
+            except (Conflict, NotFound):
+                return  # whatever changed it rings for another plan
 
 
 def _buffer_of(pod: Pod) -> Key:
@@ -159,7 +159,7 @@ class CapacityBuffers(Reconciler):
             return DONE
         status = self._resolved(buffer)
         if status != buffer.status:
-            await self._client.patch_status(buffer, replace(buffer, status=status))
+            await self._client.patch_status(buffer, replace(buffer, status=status), locked=True)
         return DONE
 
     def _resolved(self, buffer: CapacityBuffer) -> CapacityBufferStatus:
@@ -171,7 +171,7 @@ class CapacityBuffers(Reconciler):
         name = buffer.spec.pod_template_ref
         return CapacityBufferStatus(
             pod_template_ref=PodTemplateReference(name=name.name) if name is not None else None,
-            pod_template_generation=found.generation,
+            pod_template_generation=found.generation if name is not None else None,
             replicas=replicas(buffer, found.replicas, of_spec(found.template.spec)),
             provisioning_strategy=buffer.spec.provisioning_strategy,
             conditions=conditions,

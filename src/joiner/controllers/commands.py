@@ -26,7 +26,7 @@ from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.observe.claims import count_disrupted
+from joiner.observe.claims import count_disrupted, count_unhealthy
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
@@ -63,6 +63,8 @@ class Command(Value):
     consolidation_type: str = ""
     bound: Duration | None = None
     """How long draining may take; with nothing said the claim's own word holds."""
+    condition: str = ""
+    """What is wrong with the nodes, if that is why they go."""
 
 
 class _Running:
@@ -283,6 +285,8 @@ class Commands(Reconciler):
                 self._recorder.publish(thing, "DisruptionTerminating", message)
         pool = self._informers.get(NodePool, each.nodepool) if command.consolidation_type else None
         count_disrupted(self._metrics, each.claim, command.reason.lower(), pods=each.pods, consolidating=pool)
+        if command.condition:
+            count_unhealthy(self._metrics, each.claim, command.condition, command.bound)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

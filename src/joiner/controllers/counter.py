@@ -54,7 +54,7 @@ class Counter(Reconciler):
         if wait > 0:
             return Result(wait)
         self._looked[pool.name] = self._clock.monotonic()
-        used = self._cluster.snapshot(self._clock.now()).used.get(pool.name, {})
+        used = self._cluster.usage(pool.name)
         counted = {name: Quantity(used.get(name, 0)) for name in dict.fromkeys((*_ALWAYS, *sorted(used)))}
         status = replace(pool.status, resources=counted, nodes=counted[resources.NODES] // MILLI)
         await self._client.patch_status(pool, replace(pool, status=status))

@@ -36,6 +36,8 @@ class Garbage(Reconciler):
         self._client, self._informers, self._provider = client, informers, provider
         self._clock, self._metrics = clock, metrics
         self._managed = Managed(provider.node_classes())
+        self._sound: tuple[tuple[NodeClaim, ...], tuple[Instance, ...]] | None = None
+        """What there was when every claim had its machine and every machine its claim: seen again, it still is so."""
         informers.of(NodeClaim)
         informers.of(Node)
         informers.of(Pod)
@@ -43,8 +45,11 @@ class Garbage(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         """Look at everything once."""
         # Claims first: a claim that has registered by now had its machine before the list was asked for.
-        claims = [claim for claim in self._informers.all(NodeClaim) if self._managed.claim(claim)]
+        everything = self._informers.all(NodeClaim)
         machines = await self._provider.list()
+        if (everything, machines) == self._sound:
+            return Result(EVERY_S)
+        claims = [claim for claim in everything if self._managed.claim(claim)]
         running = {machine.provider_id for machine in machines if not machine.terminating}
         for claim in claims:
             if self._lost(claim, running):
@@ -53,6 +58,9 @@ class Garbage(Reconciler):
         for machine in machines:
             if machine.claim_uid not in known and self._settled(machine):
                 await self._delete_machine(machine)
+        matched = all(claim.status.provider_id in running for claim in claims)
+        if matched and all(machine.claim_uid in known for machine in machines):
+            self._sound = (everything, machines)
         return Result(EVERY_S)
 
     def _lost(self, claim: NodeClaim, running: set[str]) -> bool:
@@ -71,6 +79,8 @@ class Garbage(Reconciler):
                 return
         except InstanceNotFound:
             pass
+        except CloudError:
+            return  # next time; the others must not wait for it
         try:
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:

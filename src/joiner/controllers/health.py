@@ -19,7 +19,7 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.observe.claims import count_disrupted, snake
+from joiner.observe.claims import count_disrupted, count_unhealthy
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.state.managed import Managed
@@ -95,13 +95,6 @@ class Health(Reconciler):
             await self._client.delete(NodeClaim, claim.name, uid=claim.metadata.uid)
         except NotFound:
             return
-        name = claim.metadata.labels.get(labels.NODEPOOL, "")
         pods = self._informers.by(Pod, "node", claim.status.node_name)
         count_disrupted(self._metrics, claim, repair.REASON.lower(), pods=pods)
-        self._metrics.nodeclaims_unhealthy_disrupted_total.labels(
-            condition=snake(condition),
-            nodepool=name,
-            capacity_type=claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
-            image_id=claim.status.image_id,
-            termination_mode="forceful",
-        ).inc()
+        count_unhealthy(self._metrics, claim, condition, Duration(0))

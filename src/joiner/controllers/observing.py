@@ -69,5 +69,5 @@ class ConditionWatch:
         known = {each.type: each for each in before.status.conditions}
         for each in after.status.conditions:
             old = known.get(each.type)
-            if old is not None and old.status != each.status:
+            if old is None or old.status != each.status:
                 self._transitions.turned(type(after), old, each)

@@ -36,7 +36,6 @@ from joiner.model.pod import Pod
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.observe.claims import snake, termination_mode
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
@@ -268,7 +267,7 @@ class Repair(Reconciler):
         replacements = _wishes(tried)
         nominated = [name for name, pods in tried.plan.placements.items() if not set(tried.moved).isdisjoint(pods)]
         command = self._command(patient, commands.REPLACE if replacements else commands.DELETE)
-        return await self._start(patient, replace(command, replacements=replacements, nominated=tuple(nominated)))
+        return await self._commands.start(replace(command, replacements=replacements, nominated=tuple(nominated)))
 
     async def _replace_static(self, patient: Patient, pool: NodePool) -> bool:
         """One for one, if the limit leaves room for one more; if not, the old one first, where that is wanted."""
@@ -280,7 +279,7 @@ class Repair(Reconciler):
         if not granted:
             return await self._terminate_first(patient, pool)
         try:
-            return await self._start(patient, replace(self._command(patient, commands.REPLACE), replicas=pool))
+            return await self._commands.start(replace(self._command(patient, commands.REPLACE), replicas=pool))
         finally:
             self._cluster.release(pool.name, granted)
 
@@ -288,7 +287,7 @@ class Repair(Reconciler):
         usable = is_true(pool.status.conditions, READY) and pool.metadata.deletion_timestamp is None
         if not self._options.gates.terminate_first_repair or not usable:
             return self._blocked(patient, f"the limit of NodePool {pool.name} leaves no room for another node")
-        if not await self._start(patient, self._command(patient, commands.TERMINATE_FIRST)):
+        if not await self._commands.start(self._command(patient, commands.TERMINATE_FIRST)):
             return False
         self._metrics.voluntary_disruption_terminate_first_decisions_total.labels(
             nodepool=pool.name, reason=repair.REASON.lower(), terminate_first_reason=AT_LIMIT
@@ -296,21 +295,13 @@ class Repair(Reconciler):
         return True
 
     def _command(self, patient: Patient, decision: str) -> Command:
-        return Command(reason=repair.REASON, candidates=(patient.each,), decision=decision, bound=patient.bound)
-
-    async def _start(self, patient: Patient, command: Command) -> bool:
-        if not await self._commands.start(command):
-            return False
-        claim, bound = patient.claim, patient.bound
-        mode = termination_mode(replace(claim, spec=replace(claim.spec, termination_grace_period=bound)))
-        self._metrics.nodeclaims_unhealthy_disrupted_total.labels(
-            condition=snake(patient.diagnosis.condition),
-            nodepool=patient.each.nodepool,
-            capacity_type=claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
-            image_id=claim.status.image_id,
-            termination_mode=mode,
-        ).inc()
-        return True
+        return Command(
+            reason=repair.REASON,
+            candidates=(patient.each,),
+            decision=decision,
+            bound=patient.bound,
+            condition=patient.diagnosis.condition,
+        )
 
     async def _reboot(self, patient: Patient) -> bool:
         """Write down that the machine is to be restarted; who does it reads it there."""

@@ -127,6 +127,8 @@ class StaticDeprovisioning(Reconciler):
         pool = self._informers.get(NodePool, key.name)
         if pool is None or pool.spec.replicas is None or not self._managed.pool(pool):
             return DONE
+        if pool.metadata.deletion_timestamp is not None:
+            return DONE  # all of its claims go with it
         staying = [
             each
             for each in self._cluster.claims_of(pool.name)

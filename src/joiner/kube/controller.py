@@ -33,6 +33,8 @@ class Watch(NamedTuple):
 
     kind: type[KubeObject]
     keys: Callable[[Change], Iterable[Key]] = own_key
+    settle_s: float = 0.0
+    """How long to wait for more of the same: changes that come in crowds are then looked at together."""
 
 
 class Backoff(NamedTuple):

@@ -29,6 +29,7 @@ class Store(Generic[K]):
         self._objects: dict[Key, K] = {}
         self._indexes = dict(indexes)
         self._found: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes}
+        self._all: tuple[K, ...] | None = ()
         self._order: list[Key] = []
         """The keys in order, kept so: everything is asked for far more often than a key comes or goes."""
 
@@ -37,8 +38,10 @@ class Store(Generic[K]):
         return self._objects.get(key)
 
     def all(self) -> tuple[K, ...]:
-        """Every object, by key."""
-        return tuple(self._objects[key] for key in self._order)
+        """Every object, by key; the very same answer as long as nothing changed."""
+        if self._all is None:
+            self._all = tuple([self._objects[key] for key in self._order])
+        return self._all
 
     def by(self, index: str, value: str) -> tuple[K, ...]:
         """The objects with that value in the index, by key."""
@@ -50,6 +53,7 @@ class Store(Generic[K]):
         before = self._objects.get(key)
         self._reindex(key, before, thing)
         self._objects[key] = thing
+        self._all = None
         if before is None:
             insort(self._order, key)
         return before
@@ -58,6 +62,7 @@ class Store(Generic[K]):
         """Forget an object; gives it."""
         before = self._objects.pop(key, None)
         if before is not None:
+            self._all = None
             self._reindex(key, before, None)
             del self._order[bisect_left(self._order, key)]
         return before

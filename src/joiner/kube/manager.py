@@ -100,7 +100,7 @@ class _Running:
     def wake(self, watch: Watch, change: Change) -> None:
         """Something that is watched has changed."""
         for key in watch.keys(change):
-            self.queue.add(key)
+            self.queue.add_after(key, watch.settle_s)
 
 
 class Depth(NamedTuple):

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from joiner.model import labels, podrules
+from joiner.model.duration import Duration
+from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
@@ -45,6 +47,19 @@ def count_disrupted(
     said = {"reason": reason, **_mode_labels(claim, consolidating)}
     metrics.nodeclaims_disrupted_total.labels(**said).inc()
     metrics.pods_disruption_initiated_total.labels(**said).inc(sum(map(podrules.is_reschedulable, pods)))
+
+
+def count_unhealthy(metrics: Metrics, claim: NodeClaim, condition: str, bound: Duration | None) -> None:
+    """Count a claim that was removed because of a condition of its node, and how its drain ends if it has so much time."""
+    own = claim.spec.termination_grace_period
+    drained = replace(claim, spec=replace(claim.spec, termination_grace_period=own if bound is None else bound))
+    metrics.nodeclaims_unhealthy_disrupted_total.labels(
+        condition=snake(condition),
+        nodepool=claim.metadata.labels.get(labels.NODEPOOL, ""),
+        capacity_type=claim.metadata.labels.get(labels.CAPACITY_TYPE, ""),
+        image_id=claim.status.image_id,
+        termination_mode=termination_mode(drained),
+    ).inc()
 
 
 def snake(name: str) -> str:

@@ -45,6 +45,7 @@ _POD_LABELS: Final = (
     "ready", "managed",
 )  # fmt: skip
 _NAMED: Final = ("name", "namespace")
+_OBJECT: Final = ("namespace", "name")
 _BOUND: Final = (*_NAMED, "dynamic_resources")
 _WAITS: Final = (
     ("pods_unstarted_time_seconds", _NAMED, "How long a pod that is not ready has been there."),
@@ -94,7 +95,7 @@ class ClusterCollector(Collector):
             name: GaugeMetricFamily(PREFIX + name, text, labels=(*known, "resource_type")) for name, text in _NODE
         }
         lifetime = GaugeMetricFamily(PREFIX + _LIFETIME[0], _LIFETIME[1], labels=known)
-        for node in nodes:
+        for node in (each for each in nodes if each.node is not None):
             said = (
                 *(node.labels.get(key, "") for key in self._keys),
                 node.name,
@@ -262,31 +263,40 @@ class ConditionCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Everything, as of now."""
         now = self._clock.now()
+        together = _condition_families("operator", ("group", "kind"))
         for kind, objects in self._kinds.items():
-            name = kind.kind.lower()
-            known = ("group", "kind", "namespace", "name", "type", "status", "reason")
-            count = GaugeMetricFamily(
-                f"operator_{name}_status_condition_count", "A condition as it stands.", labels=known
-            )
-            spans = GaugeMetricFamily(
-                f"operator_{name}_status_condition_current_status_seconds",
-                "For how long it has stood so.",
-                labels=known,
-            )
-            going = GaugeMetricFamily(
-                f"operator_{name}_termination_current_time_seconds",
-                "For how long it has been going.",
-                labels=known[2:4],
-            )
+            apart = _condition_families(f"operator_{kind.kind.lower()}", ())
             for thing in objects():
-                for each in _conditions(thing):
-                    said = (kind.group, kind.kind, *_named(thing), each.type, each.status, each.reason)
-                    count.add_metric(said, 1.0)
-                    if each.last_transition_time is not None:
-                        spans.add_metric(said, (now - each.last_transition_time).total_seconds())
-                if thing.metadata.deletion_timestamp is not None:
-                    going.add_metric(_named(thing), (now - thing.metadata.deletion_timestamp).total_seconds())
-            yield from (count, spans, going)
+                for families, said in ((together, (kind.group, kind.kind)), (apart, ())):
+                    _add_conditions(families, said, thing, now)
+            yield from apart
+        yield from together
+
+
+def _condition_families(prefix: str, known: tuple[str, ...]) -> tuple[GaugeMetricFamily, ...]:
+    named = (*known, *_OBJECT)
+    told = (*named, "type", "status", "reason")
+    return (
+        GaugeMetricFamily(f"{prefix}_status_condition_count", "A condition as it stands.", labels=told),
+        GaugeMetricFamily(
+            f"{prefix}_status_condition_current_status_seconds", "For how long it has stood so.", labels=told
+        ),
+        GaugeMetricFamily(
+            f"{prefix}_termination_current_time_seconds", "For how long it has been going.", labels=named
+        ),
+    )
+
+
+def _add_conditions(families: tuple[GaugeMetricFamily, ...], known: tuple[str, ...], thing: Any, now: datetime) -> None:
+    count, spans, going = families
+    named = (*known, *_named(thing))
+    for each in _conditions(thing):
+        said = (*named, each.type, each.status, each.reason)
+        count.add_metric(said, 1.0)
+        if each.last_transition_time is not None:
+            spans.add_metric(said, (now - each.last_transition_time).total_seconds())
+    if thing.metadata.deletion_timestamp is not None:
+        going.add_metric(named, (now - thing.metadata.deletion_timestamp).total_seconds())
 
 
 def _conditions(thing: Any) -> Iterable[Condition]:

@@ -65,8 +65,8 @@ class Desk:
         return [template.fresh() for template in self._templates]
 
     def nodes(self) -> list[OpenNode]:
-        """The nodes that are there, those that are ready first."""
-        return [node.fresh() for node in self._nodes]
+        """The nodes that are there, those that are ready first. Who puts pods on one takes a fresh one for it first."""
+        return list(self._nodes)
 
     def left(self) -> npt.NDArray[np.float64]:
         """What is left on each of them, a row for each resource: nearly, and the order between any two amounts holds."""

@@ -159,6 +159,8 @@ class Run:
                 continue
             refused = node.refused(each, step)
             if refused is None:
+                if not node.members:
+                    node = self.nodes[number] = node.fresh()
                 node.take(each, position, step)
                 self._left_on_nodes[:, number] = node.left
                 return True

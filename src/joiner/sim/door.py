@@ -44,6 +44,7 @@ class PretendProvider:
         self._cloud = cloud
         self._kwok = KwokProvider(node_classes, clock)
         self._node_classes = node_classes
+        self._listed: tuple[tuple[Machine, ...], tuple[Instance, ...]] = ((), ())
         self.unavailable = self._kwok.unavailable
         """Where launches that found nothing are remembered."""
 
@@ -127,7 +128,10 @@ class PretendProvider:
     async def list(self) -> tuple[Instance, ...]:
         """All machines that are not gone."""
         machines = await self._call("list", "", self._cloud.machines.alive)
-        return tuple(sorted(map(self._instance, machines), key=lambda each: each.provider_id))
+        if machines != self._listed[0] or any(each.reservation for each in machines):  # a reservation ends with time
+            listing = tuple(sorted(map(self._instance, machines), key=lambda each: each.provider_id))
+            self._listed = (machines, listing)
+        return self._listed[1]
 
     async def delete(self, provider_id: str) -> None:
         """Shut the machine down."""

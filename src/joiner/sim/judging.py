@@ -1,7 +1,7 @@
 """What a story says must be true, looked up in the world: on the server's objects and the cloud's books, never in ours."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joiner.model import codec, labels
@@ -13,6 +13,7 @@ from joiner.model.pod import Pod, condition
 from joiner.sim import casting
 from joiner.sim.apiserver import Write
 from joiner.sim.laws import Law
+from joiner.sim.phrases import counted
 from joiner.sim.story import ClaimWords, Expectation
 from joiner.sim.world import World
 
@@ -37,11 +38,11 @@ class Judge:
         for workload, number in wanted.running.items():
             found = sum(_is_ready(pod) for pod in self._pods(workload))
             if found != number:
-                yield f"{workload}: {found} pods run, not {number}"
+                yield f"{workload}: {counted(found, 'pod')} {'runs' if found == 1 else 'run'}, not {number}"
         for workload, number in wanted.pending.items():
             found = sum(not pod.spec.node_name for pod in self._pods(workload))
             if found != number:
-                yield f"{workload}: {found} pods have no node, not {number}"
+                yield f"{workload}: {counted(found, 'pod')} without a node, not {number}"
         for workload, words in wanted.refused.items():
             told = self._refusals(workload)
             if not any(words in each for each in told):
@@ -62,33 +63,33 @@ class Judge:
         nodes = list(self._world.server.objects(Node))
         if isinstance(wanted.claims, int):
             if len(claims) != wanted.claims:
-                yield f"there are {len(claims)} claims, not {wanted.claims}"
+                yield f"claims: there {_are(len(claims))}, not {wanted.claims}"
         elif wanted.claims is not None and not _matched(list(wanted.claims), claims):
             yield f"claims are {'; '.join(map(_told, claims)) or 'none'}, not as said"
         if isinstance(wanted.nodes, int):
             if len(nodes) != wanted.nodes:
-                yield f"there are {len(nodes)} nodes, not {wanted.nodes}"
+                yield f"nodes: there {_are(len(nodes))}, not {wanted.nodes}"
         elif wanted.nodes is not None:
             for pool, number in wanted.nodes.items():
                 found = sum(_pool(node) == pool for node in nodes)
                 if found != number:
-                    yield f"pool {pool} has {found} nodes, not {number}"
+                    yield f"pool {pool} has {counted(found, 'node')}, not {number}"
         leaving = sum(claim.metadata.deletion_timestamp is not None for claim in claims)
         if wanted.leaving is not None and leaving != wanted.leaving:
-            yield f"{leaving} claims are being deleted, not {wanted.leaving}"
+            yield f"claims that are being deleted: there {_are(leaving)}, not {wanted.leaving}"
         for key, number in wanted.tainted.items():
             found = sum(any(taint.key == key for taint in node.spec.taints) for node in nodes)
             if found != number:
-                yield f"{found} nodes have the taint {key}, not {number}"
+                yield f"nodes with the taint {key}: there {_are(found)}, not {number}"
         yield from self._about_machines(wanted)
 
     def _about_machines(self, wanted: Expectation) -> Iterator[str]:
         machines = len(self._world.cloud.machines.alive())
         if wanted.machines is not None and machines != wanted.machines:
-            yield f"the cloud runs {machines} machines, not {wanted.machines}"
+            yield f"the cloud runs {counted(machines, 'machine')}, not {wanted.machines}"
         reboots = self._world.cloud.machines.reboots()
         if wanted.reboots is not None and reboots != wanted.reboots:
-            yield f"machines came back from {reboots} restarts, not {wanted.reboots}"
+            yield f"machines came back from {counted(reboots, 'restart')}, not {wanted.reboots}"
         below = wanted.cost_per_hour_below
         if below is not None and self._cost() >= below:
             yield f"an hour costs {self._cost():.4f}, not less than {below}"
@@ -118,39 +119,47 @@ class Judge:
     # -- always ---------------------------------------------------------------------------------------------------
 
     def breach(self, law: Law) -> str:
-        """How a law is broken now; empty when it holds."""
-        for found, subject in self._measured(law):
-            if law.least is not None and found < law.least:
-                if law.measure == "running" and law.text not in self._has_had:
-                    continue  # it holds from the first time on that there are so many
-                return f"{law.text}: {subject}{found:g}"
-            if law.least is not None:
+        """How a law is broken now; empty when it holds. What must be at least so much must have been so much before."""
+        found, told = self._measured(law)
+        if law.least is not None:
+            if found >= law.least:
                 self._has_had.add(law.text)
-            if law.most is not None and found > law.most:
-                return f"{law.text}: {subject}{found:g}"
+            elif law.text in self._has_had:
+                return told
+        return told if law.most is not None and found > law.most else ""
+
+    def never(self, law: Law) -> str:
+        """Whether a law asks for something that there never was; empty when it does not."""
+        if law.least and law.text not in self._has_had:
+            return f"there were never so many; at the end {self._measured(law)[1]}"
         return ""
 
-    def _measured(self, law: Law) -> Iterable[tuple[float, str]]:
+    def _measured(self, law: Law) -> tuple[float, str]:
+        """How much there is of what a law is about, and the same as a sentence."""
         cloud, server = self._world.cloud, self._world.server
         if law.measure == "reservation":
-            return [(cloud.machines.in_reservation(law.subject), "it holds ")]
+            found = cloud.machines.in_reservation(law.subject)
+            return found, f"it holds {found}"
         if law.measure == "nodes":
-            nodes = [node for node in server.objects(Node) if law.subject in ("", _pool(node))]
-            return [(len(nodes), "there are ")]
+            found = sum(law.subject in ("", _pool(node)) for node in server.objects(Node))
+            return found, f"{'it has' if law.subject else 'there are'} {found}"
         if law.measure == "claims":
-            return [(len(list(server.objects(NodeClaim))), "there are ")]
+            found = sum(1 for _ in server.objects(NodeClaim))
+            return found, f"there are {found}"
         if law.measure == "made":
-            return [(self._made, "there were ")]
+            return self._made, f"{self._made} were made"
         if law.measure == "running":
-            return [(sum(_is_ready(pod) for pod in self._pods(law.subject)), "there run ")]
+            found = sum(_is_ready(pod) for pod in self._pods(law.subject))
+            return found, f"{found} run"
         if law.measure == "cost":
-            return [(self._cost(), "it costs ")]
+            return self._cost(), f"it costs {self._cost():.4f}"
         refused = [event for event in server.objects(Event) if event.reason == "FailedScheduling"]
-        return [(len(refused), f"refused: {refused[0].message if refused else ''} ")]
+        told = refused[0] if refused else Event()
+        return len(refused), f"{told.involved_object.name} is refused: {told.message}"
 
     def _cost(self) -> float:
-        """What the machines that run now cost by the hour."""
-        return sum(each.price for each in self._world.cloud.ledger.purchases() if each.ended is None)
+        """What is paid for each hour, as things are now."""
+        return self._world.cloud.ledger.rate(self._world.clock.now())
 
     def _pods(self, workload: str) -> list[Pod]:
         return [
@@ -187,6 +196,10 @@ def looked_up(data: Any, path: str) -> Any:
         else:
             data = data.get(key) if isinstance(data, dict) else None
     return data
+
+
+def _are(number: int) -> str:
+    return f"{'is' if number == 1 else 'are'} {number}"
 
 
 def _is_ready(pod: Pod) -> bool:

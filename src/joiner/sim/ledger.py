@@ -120,6 +120,16 @@ class Ledger:
             for (pool, kind), (machines, time, dollars) in sorted(totals.items())
         )
 
+    def rate(self, now: datetime) -> float:
+        """Dollars an hour for the machines that run now. Reserved ones are paid for whether they run or not."""
+        return sum(
+            each.price
+            for each in self._parts()
+            if each.capacity_type != labels.RESERVED
+            and each.launched <= now
+            and (each.ended is None or now < each.ended)
+        )
+
     def _parts(self) -> Iterator[Purchase]:
         for purchase in self._purchases.values():
             end = self.reservation_end(purchase.reservation)

@@ -6,12 +6,13 @@ from typing import Final, NamedTuple
 
 from joiner import yamldoc
 from joiner.assembly import Spread, spread_of
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.kube.errors import Invalid
 from joiner.kube.tasks import Tasks
-from joiner.model import codec
 from joiner.model.meta import KubeObject
 from joiner.model.quantity import MILLI
 from joiner.options import OptionsError
-from joiner.sim import casting
+from joiner.sim import casting, phrases
 from joiner.sim.chronicle import Chronicle, Teller
 from joiner.sim.cloud import Device
 from joiner.sim.judging import Judge
@@ -21,8 +22,8 @@ from joiner.sim.machines import Pace
 from joiner.sim.market import Lot
 from joiner.sim.outages import Outages
 from joiner.sim.rehearsal import rehearse
-from joiner.sim.stage import Stage
-from joiner.sim.story import CloudWords, Expectation, Story, StoryError, Timed
+from joiner.sim.stage import Stage, Unplayable
+from joiner.sim.story import MOMENTS, CloudWords, Expectation, Story, StoryError, Timed
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
@@ -36,6 +37,9 @@ class Verdict(NamedTuple):
     text: str
     holds: bool
     detail: str = ""
+    """What was so instead."""
+    first: float | None = None
+    """The second at which an expectation was met for the first time, where that was looked for."""
 
 
 class Played(NamedTuple):
@@ -101,22 +105,31 @@ class _Telling:
         )
         self._chronicle = Chronicle(self.world, tell)
         self._tasks = Tasks(failed=self._failed)
-        self._stage = Stage(self.world, self._tasks, story.folder, outages)
+        self._stage = Stage(self.world, self._tasks, story.folder, outages, self._chronicle.say)
         self._judge = Judge(self.world)
+        self._written = story.document.data.get("then") or []
         self._verdicts: dict[int, Verdict] = {}
+        self._first: dict[int, float] = {}
+        """Expectation to the second at which it was met for the first time."""
         self._breaches: dict[int, Verdict] = {}
         self._error: BaseException | None = None
 
     def _failed(self, name: str, error: BaseException) -> None:
-        self._error = error
+        """Stop the story. What the world refused is the step's fault, and says so."""
+        refused = isinstance(error, Invalid | Unplayable)
+        self._error = Unplayable(f"{name}: {error}") if refused else error
 
     async def tell(self) -> Played:
         """From beginning to end."""
         self.world.load(self._given())
+        for each in self.world.server.objects(KWOKNodeClass):
+            self.world.cloud.reservations(each)  # they are paid for from the beginning, whenever somebody asks
         self._furnish(self._story.given.cloud)
         await self.world.start()
         for timed in self._story.when:
-            self._tasks.start(f"step at {timed.at.text()}", self._at(timed))
+            line = self._story.document.line_of(timed.path)
+            where = f"{self._story.document.source}:{line}: {timed.path}, at {phrases.brief(timed.at)}"
+            self._tasks.start(where, self._at(timed))
         try:
             await self._look_on()
         finally:
@@ -138,6 +151,7 @@ class _Telling:
     async def _at(self, timed: Timed) -> None:
         await asyncio.sleep(timed.at.seconds)
         if timed.at.seconds <= self._ends:
+            self._chronicle.say(phrases.sentence(timed.step))
             await self._stage.play(timed.step)
 
     async def _look_on(self) -> None:
@@ -153,26 +167,44 @@ class _Telling:
     def _look(self) -> None:
         now = self._loop.time()
         for number, wanted in enumerate(self._story.then):
-            if number not in self._verdicts and self._is_due(wanted, now):
-                complaints = self._judge.complaints(wanted)
-                if not complaints or now >= wanted.deadline.seconds:
-                    self._verdicts[number] = Verdict(_said(wanted), not complaints, "; ".join(complaints))
+            if number not in self._verdicts:
+                self._consider(number, wanted, now)
         for number, law in enumerate(self._story.always):
             breach = self._judge.breach(law)
             if breach and number not in self._breaches:
-                self._breaches[number] = Verdict(law.text, False, f"at {now:.0f}s: {breach}")
+                self._breaches[number] = Verdict(law.text, False, f"{breach}, at {phrases.clock_time(now)}")
 
-    def _is_due(self, wanted: Expectation, now: float) -> bool:
-        return wanted.by is not None or now >= wanted.deadline.seconds
+    def _consider(self, number: int, wanted: Expectation, now: float) -> None:
+        """Look whether an expectation is met, if this is a moment at which that matters."""
+        late = now >= wanted.deadline.seconds
+        waits = wanted.at is not None or now < wanted.since.seconds or number in self._first
+        if waits and not late:
+            return
+        complaints = self._judge.complaints(wanted)
+        if not complaints and not late:
+            self._first[number] = now
+        if late or (wanted.before is not None and not complaints):
+            detail, first = "; ".join(complaints), self._first.get(number)
+            self._verdicts[number] = Verdict(self._said(number), not complaints, detail, first)
+
+    def _said(self, number: int) -> str:
+        """The expectation in the words of the story."""
+        wanted = self._story.then[number]
+        words = {key: value for key, value in self._written[number].items() if key not in MOMENTS}
+        when = " ".join(
+            f"{word} {phrases.brief(moment)}" for word in MOMENTS if (moment := getattr(wanted, word)) is not None
+        )
+        return f"{when}: {', '.join(f'{key} {phrases.flow(value)}' for key, value in words.items())}"
 
     def _conclusions(self) -> Iterator[Verdict]:
-        for number, wanted in enumerate(self._story.then):
-            too_late = Verdict(_said(wanted), False, "the story ended before its time came")
+        for number in range(len(self._story.then)):
+            too_late = Verdict(self._said(number), False, "the story ended before its time came")
             yield self._verdicts.get(number, too_late)
 
     def _laws(self) -> Iterator[Verdict]:
         for number, law in enumerate(self._story.always):
-            yield self._breaches.get(number, Verdict(law.text, True))
+            never = self._judge.never(law)
+            yield self._breaches.get(number, Verdict(law.text, not never, never))
 
     def _given(self) -> Iterator[KubeObject]:
         given = self._story.given
@@ -182,18 +214,6 @@ class _Telling:
             yield from self._stage.objects(each)
         for path in given.manifests:
             yield from self._stage.objects(path)
-
-
-def _said(wanted: Expectation) -> str:
-    """The expectation in the words of the story."""
-    parts = []
-    for name in wanted.__struct_fields__:
-        value = getattr(wanted, name)
-        if name not in ("by", "at") and value not in (None, {}, ()):
-            shown = codec.encode(value)
-            parts.append(f"{name.replace('_', '-')} {shown}")
-    when = f"by {wanted.by.text()}" if wanted.by is not None else f"at {wanted.deadline.text()}"
-    return f"{when}: {', '.join(parts)}"
 
 
 def _spread(story: Story) -> Spread | None:

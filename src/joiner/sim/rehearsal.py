@@ -146,7 +146,8 @@ class _Rehearsal:
     def problems(self) -> tuple[str, ...]:
         """Everything that is wrong, from the first line to the last."""
         self._gather()
-        self._moment(self._story.ends, "for")
+        if "for" in self._document.data:
+            self._moment(self._story.ends, "for")
         self._look_through(self._story.given, "given")
         withdrawn: list[Shelf] = []
         for timed in self._story.when:

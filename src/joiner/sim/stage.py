@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -49,8 +49,17 @@ class Unplayable(ValueError):
 class Stage:
     """Carries out steps. What goes on for a while goes on in tasks."""
 
-    def __init__(self, world: World, tasks: Tasks, folder: Path, outages: Outages) -> None:
+    def __init__(
+        self,
+        world: World,
+        tasks: Tasks,
+        folder: Path,
+        outages: Outages,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._world, self._tasks, self._folder, self._outages = world, tasks, folder, outages
+        self._say = say
+        """Told when there are fewer machines than a step is about."""
 
     async def play(self, step: Any) -> None:
         """Carry out one step."""
@@ -162,7 +171,7 @@ class Stage:
 
     async def _sicken(self, step: Sicken) -> None:
         kind, _, status = step.sicken.partition("=")
-        machines = self._machines(step.nodepool)[: step.nodes]
+        machines = self._chosen(step.nodes, step.nodepool, "fall ill")
         for each in machines:
             birth = replace(each.birth, incurable=step.incurable, refuses_reboot=step.refuses_reboot)
             self._world.cloud.machines.alter(each.provider_id, birth)
@@ -208,20 +217,25 @@ class Stage:
         elif isinstance(step, NeverJoin):
             cloud.destine(Fate(birth=Birth(never_joins=True), times=step.never_join))
         elif isinstance(step, Reclaim):
-            spot = [each for each in self._machines(step.nodepool) if each.capacity_type == SPOT]
-            for machine in spot[: step.reclaim]:
+            for machine in self._chosen(step.reclaim, step.nodepool, "be taken back", SPOT):
                 cloud.machines.reclaim(machine.provider_id)
         elif isinstance(step, Vanish):
-            for machine in self._machines(step.nodepool)[: step.vanish]:
+            for machine in self._chosen(step.vanish, step.nodepool, "vanish"):
                 cloud.machines.vanish(machine.provider_id)
         else:
             raise Unplayable(f"nobody knows how to play {step}")
 
-    def _machines(self, pool: str) -> list[Machine]:
-        """The machines that run, the oldest first; all, or those of a pool."""
-        running = [each for each in self._world.cloud.machines.alive() if each.state == "running"]
-        chosen = [each for each in running if pool in ("", each.pool)]
-        return sorted(chosen, key=lambda each: (each.launched_at, each.provider_id))
+    def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[Machine]:
+        """So many of the machines that run, the oldest first; of all, or of those of a pool or a capacity type."""
+        running = [
+            each
+            for each in self._world.cloud.machines.alive()
+            if each.state == "running" and pool in ("", each.pool) and capacity_type in ("", each.capacity_type)
+        ]
+        if len(running) < number:
+            whose = " ".join(part for part in (capacity_type, "machines", f"of pool {pool}" if pool else "") if part)
+            self._say(f"only {len(running)} of {number} {whose} can {fate}: no more of them run")
+        return sorted(running, key=lambda each: (each.launched_at, each.provider_id))[:number]
 
 
 def _lot(shelf: Shelf) -> dict[str, str]:

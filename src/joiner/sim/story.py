@@ -306,10 +306,16 @@ class ClaimWords(Words):
 
 
 class Expectation(Words):
-    """What must be true by some moment at the latest, or at one moment exactly."""
+    """What must be true at a moment, or must have been so once before it."""
 
     by: Duration | None = None
+    """It is so at this time, and perhaps has been for a while: that is looked at, too."""
     at: Duration | None = None
+    """It is so at this time."""
+    after: Duration | None = None
+    """With `before`: what was so earlier does not count."""
+    before: Duration | None = None
+    """It is so once before this time: for what passes."""
     running: Mapping[str, int] = {}
     """Workload to how many of its pods run and are ready."""
     pending: Mapping[str, int] = {}
@@ -341,9 +347,12 @@ class Expectation(Words):
     @property
     def deadline(self) -> Duration:
         """When it is judged at the latest."""
-        moment = self.by if self.by is not None else self.at
-        assert moment is not None  # the reader has seen to it
-        return moment
+        return next(each for each in (self.by, self.at, self.before) if each is not None)  # the reader has seen to it
+
+    @property
+    def since(self) -> Duration:
+        """What was so earlier does not count."""
+        return self.after or Duration(0)
 
 
 PARTS: Final[tuple[type[Words], ...]] = (
@@ -383,6 +392,8 @@ class StoryError(ValueError):
 
 
 _PARTS: Final = ("story", "given", "when", "then", "always", "for")
+MOMENTS: Final = ("by", "at", "after", "before")
+"""The words of an expectation that say when."""
 GATES: Final = tuple(gate_name(each.name) for each in fields(Gates))
 _TAIL: Final = Duration.parse("10m")
 """A story that does not say how long it is goes on so long after the last thing that is said to happen."""
@@ -422,7 +433,9 @@ class _Reader:
         ends = self._part(data["for"], Duration, "for") if "for" in data else None
         if not isinstance(data.get("story"), str):
             self._complain("story", "must say in one line what the story is about")
-        if not self._problems and ends is not None:
+        if ends is not None and ends <= 0:
+            self._complain("for", f"{ends.text()} must be longer than zero")
+        elif not self._problems and ends is not None:
             self._complain_of_late(when, then, ends)
         if self._problems:
             raise StoryError(self._problems)
@@ -494,9 +507,13 @@ class _Reader:
             found = self._part(item, Expectation, path)
             if found is None:
                 continue
-            if (found.by is None) == (found.at is None):
-                self._complain(path, "must say either `by` which time or `at` which time it holds")
-            elif isinstance(item, dict) and len(item) < 2:
+            if sum(each is not None for each in (found.by, found.at, found.before)) != 1:
+                self._complain(
+                    path, "must say either `by` or `at` which time it holds, or `before` which time it once did"
+                )
+            elif found.after is not None and (found.before is None or found.after >= found.before):
+                self._complain(path, "`after` goes with a later `before`")
+            elif isinstance(item, dict) and not item.keys() - set(MOMENTS):
                 self._complain(path, "says when, but not what must be true")
             else:
                 yield found

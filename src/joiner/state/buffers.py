@@ -94,8 +94,8 @@ def replicas(buffer: CapacityBuffer, present: int, requests: Mapping[str, int]) 
     """For how many pods room is kept: the larger of number and share, and never more than the limits hold."""
     spec = buffer.spec
     counts = [] if spec.replicas is None else [spec.replicas]
-    if spec.percentage is not None:
-        counts.append(max(1, -(-present * spec.percentage // 100)))
+    if spec.percentage is not None and present > 0:
+        counts.append(-(-present * spec.percentage // 100))
     held = _held(spec.limits, requests)
     if not counts:
         return held or 0

@@ -61,8 +61,13 @@ class Tenants:
     def _leave(self, key: PodKey, pod: Pod) -> None:
         del self._pods[key]
         self.waiting.pop(key, None)
+        if podrules.is_terminal(pod):
+            return
+        owner = daemon_owner(pod)
+        if owner:
+            self._leave_daemon((key[0], owner), key)
         node = pod.spec.node_name
-        if not node or podrules.is_terminal(pod):
+        if not node:
             return
         del self._on[node][key]
         if not self._on[node]:
@@ -71,9 +76,6 @@ class Tenants:
             del self._using[claim][key]
             if not self._using[claim]:
                 del self._using[claim]
-        owner = daemon_owner(pod)
-        if owner:
-            self._leave_daemon((key[0], owner), key)
 
     def _leave_daemon(self, daemon_set: PodKey, key: PodKey) -> None:
         living = self._of_daemon[daemon_set]
@@ -85,16 +87,20 @@ class Tenants:
 
     def _arrive(self, key: PodKey, pod: Pod) -> None:
         self._pods[key] = pod
+        if podrules.is_terminal(pod):
+            return
+        self._arrive_daemon(key, pod)
         node = pod.spec.node_name
         if not node:
             if podrules.is_provisionable(pod) and podrules.is_active(pod):
                 self.waiting[key] = pod
             return
-        if podrules.is_terminal(pod):
-            return
         self._on.setdefault(node, {})[key] = Tenant(pod)
         for claim in claims_of(pod):
             self._using.setdefault(claim, {})[key] = None
+
+    def _arrive_daemon(self, key: PodKey, pod: Pod) -> None:
+        """One that has no node yet counts too: where no node has room for it, the next one should."""
         owner = daemon_owner(pod)
         if owner:
             daemon_set = (key[0], owner)

@@ -38,7 +38,8 @@ def pods(**spec: Any) -> tuple[Pod, ...] | None:
     [
         pytest.param({**BY_TEMPLATE, "replicas": 3}, 3, id="a number"),
         pytest.param({**BY_WORKLOAD, "percentage": 30}, 2, id="a share, rounded up"),
-        pytest.param({**BY_WORKLOAD, "percentage": 0}, 1, id="a share is at least one"),
+        pytest.param({**BY_WORKLOAD, "percentage": 1}, 1, id="a share is at least one"),
+        pytest.param({**BY_WORKLOAD, "percentage": 0}, 0, id="a share of nothing"),
         pytest.param({**BY_WORKLOAD, "percentage": 30, "replicas": 4}, 4, id="the larger of both"),
         pytest.param({**BY_TEMPLATE, "limits": {"cpu": "7"}}, 3, id="as many as the limits hold"),
         pytest.param(

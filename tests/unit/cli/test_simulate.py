@@ -33,7 +33,12 @@ def test_a_story_is_told_and_summed_up(story: Path) -> None:
     result = simulate(str(story))
 
     assert result.exit_code == 0, result.output
-    for words in ("somebody deploys web: 2 pods", "all 2 pods of web run", "paid now", "as told  by 3m0s"):
+    for words in (
+        "somebody deploys web: 2 pods",
+        "all 2 pods of web run",
+        "to pay",
+        "as told  by 3m: running {web: 2} (first so at 00:00:4",
+    ):
         assert words in result.output
 
 
@@ -47,7 +52,7 @@ def test_what_does_not_come_true_is_told_and_ends_with_1(story: Path) -> None:
     result = simulate(str(story), "--no-tell")
 
     assert result.exit_code == 1
-    assert "NOT SO  by 3m0s: running {'web': 3}: web: 2 pods run, not 3" in result.output
+    assert "NOT SO   by 3m: running {web: 3}: web: 2 pods run, not 3" in result.output
 
 
 def test_json_has_everything_that_the_summary_tells(story: Path) -> None:
@@ -57,6 +62,28 @@ def test_json_has_everything_that_the_summary_tells(story: Path) -> None:
     assert found["pods"]["placed"] == 2
     assert found["nodes"] == {"most": 1, "claims": {"default": 1}}
     assert found["costs"][0]["dollars"] > 0
+    assert found["told"][0]["text"] == "somebody deploys web: 2 pods"
+
+
+def test_the_bill_can_be_worked_out_from_the_machines(story: Path) -> None:
+    found = json.loads(simulate(str(story), "--for", "2h", "-o", "json").output)
+
+    (machine,) = found["machines"]
+    assert found["dollars"] == pytest.approx(machine["dollarsPerHour"] * (7200 - machine["bought"]) / 3600, abs=1e-6)
+    assert found["dollarsPerHourAtEnd"] == machine["dollarsPerHour"]
+
+
+def test_what_is_told_beside_data_does_not_mix_with_them(story: Path) -> None:
+    result = simulate(str(story), "-o", "json", "--tell")
+
+    assert json.loads(result.stdout)["true"]
+    assert "all 2 pods of web run" in result.stderr
+
+
+def test_pods_that_never_get_a_node_are_counted_at_the_end(story: Path) -> None:
+    story.write_text(STORY.replace("cpu: 500m", "cpu: 500") % 0)
+
+    assert "at the end 2 pods of web have no node" in simulate(str(story)).output
 
 
 def test_the_same_seed_tells_the_same_story_and_another_one_another(story: Path) -> None:
@@ -98,6 +125,45 @@ def test_a_story_or_a_hunt_is_needed_and_not_both(story: Path) -> None:
         result = simulate(*arguments)
         assert result.exit_code == 2
         assert "name a STORY, or say --hunt N" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--hunt", "1", "--for", "5m"), "--for is for stories only"),
+        (("--hunt", "1", "--no-tell"), "--tell is for stories only"),
+        (("STORY", "--jobs", "2"), "--jobs is for hunts only"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(story: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = simulate(*(str(story) if each == "STORY" else each for each in arguments))
+
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+@pytest.mark.parametrize("what", ["STORY", "--hunt=1"])
+def test_a_file_for_steps_that_cannot_be_written_is_told_before_anything_is_played(story: Path, what: str) -> None:
+    result = simulate(str(story) if what == "STORY" else what, "--trace", str(story.parent / "none" / "steps.txt"))
+
+    assert result.exit_code == 1
+    assert "steps.txt: cannot be written: No such file or directory" in result.output
+    assert "somebody" not in result.output
+
+
+def test_a_file_that_is_no_text_is_told_so(story: Path) -> None:
+    story.write_bytes(b"\x7fELF\xd0\x00")
+
+    assert f"{story}: cannot be read: a story is text in UTF-8" in simulate(str(story)).output
+
+
+def test_a_step_that_the_world_refuses_is_told_with_its_line(story: Path) -> None:
+    story.write_text((STORY % 2).replace("then:", "  - {at: 1m, scale: default, replicas: 3}\nthen:"))
+
+    result = simulate(str(story))
+
+    assert result.exit_code == 1
+    assert f"{story}:7: when[1], at 1m: NodePool default is invalid: spec.replicas" in result.output
 
 
 def test_a_hunt_counts_what_occurred() -> None:

@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
-from tests.unit.controllers.lifeworld import LifeWorld, live
+from tests.unit.controllers.lifeworld import LifeWorld, claim, live
 
+from joiner.cloud.errors import Transient
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
+from joiner.sim.cloud import NoCloudMeddler
 
 MINUTE = 60.0
 
@@ -30,6 +32,34 @@ def test_a_claim_whose_machine_is_gone_goes(gone: bool, ready: bool, goes: bool)
         assert world.disrupted() == ({"garbage_collected": 1.0} if goes else {})
 
     live(story)
+
+
+class Silent(NoCloudMeddler):
+    """A cloud that does not answer about one machine."""
+
+    about = ""
+
+    def before(self, call: str, about: str) -> float:
+        if call == "get" and about == self.about:
+            raise Transient("not now")
+        return 0.0
+
+
+def test_a_machine_that_nobody_can_tell_of_does_not_hold_up_the_others() -> None:
+    cloud = Silent()
+
+    async def story(world: LifeWorld) -> None:
+        world.put(claim("d"))
+        for name in ("c", "d"):
+            node = await world.settled(name)
+            world.cloud.machines.vanish(world.claim(name).status.provider_id)
+            world.set_ready(node.name, False)
+        cloud.about = world.claim("c").status.provider_id
+        await asyncio.sleep(3 * MINUTE)
+
+        assert (world.there(NodeClaim, "c"), world.there(NodeClaim, "d")) == (True, False)
+
+    live(story, cloud_meddler=cloud)
 
 
 def test_a_claim_whose_node_and_machine_are_gone_goes() -> None:

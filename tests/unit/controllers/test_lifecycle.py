@@ -8,7 +8,7 @@ import pytest
 from tests.builders import pod, requirement
 from tests.unit.controllers.lifeworld import LifeWorld, claim, live, node_of
 
-from joiner.cloud.errors import LaunchFailed, Transient
+from joiner.cloud.errors import CloudError, LaunchFailed, Transient
 from joiner.kube.errors import Invalid, Unreachable
 from joiner.model import labels, taints
 from joiner.model.claimconditions import TERMINATION_TIMESTAMP
@@ -158,6 +158,17 @@ def test_a_failed_launch_tells_why_and_is_tried_again_with_patience() -> None:
         assert world.condition("Launched").status == "True"
 
     live(story, cloud_meddler=cloud)
+
+
+def test_an_error_that_nobody_thought_of_is_told_and_does_not_stop_the_clock() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(10)
+        assert world.condition("Launched").reason == "LaunchFailed"
+
+        await asyncio.sleep(6 * MINUTE)
+        assert world.disrupted() == {"launch_timeout": 1.0}
+
+    live(story, cloud_meddler=Refusing(*(CloudError("something odd") for _ in range(100))))
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:

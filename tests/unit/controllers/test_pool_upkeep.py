@@ -59,6 +59,23 @@ def test_claims_take_over_a_hash_that_is_made_by_new_rules_unless_they_have_drif
     live(test, annotated, old("same"), old("other", drifted))
 
 
+def test_what_karpenter_wrote_about_a_template_stays_and_nobody_drifts() -> None:
+    karpenters = {labels.NODEPOOL_HASH: "12745407319442031341", labels.NODEPOOL_HASH_VERSION: "v3"}
+    pool, made = node_pool(), claim("c")
+
+    async def test(world: World) -> None:
+        told = {each.type for each in world.server.get(NodeClaim, "c").status.conditions}
+        for thing in (world.server.get(NodePool, "default"), world.server.get(NodeClaim, "c")):
+            assert karpenters.items() <= thing.metadata.annotations.items()
+        assert "Drifted" not in told
+
+    live(
+        test,
+        replace(pool, metadata=replace(pool.metadata, annotations=karpenters)),
+        replace(made, metadata=replace(made.metadata, annotations=karpenters)),
+    )
+
+
 def test_a_pool_without_nodes_counts_zeros() -> None:
     async def test(world: World) -> None:
         status = world.server.get(NodePool, "default").status

@@ -182,6 +182,43 @@ def test_a_watch_may_wake_other_keys() -> None:
     served(test)
 
 
+def test_a_watch_that_settles_looks_at_a_crowd_of_changes_once() -> None:
+    class Patient(Writing):
+        watches = (Watch(Node, lambda change: (Key("", "all"),), settle_s=5.0),)
+
+    async def test(world: Served) -> None:
+        patient = Patient(world)
+        await managed(world, patient, during=lambda: [world.server.create("user", node(name)) for name in "abc"])
+
+        assert patient.asked == [(6.0, "all")]
+
+    served(test)
+
+
+def test_a_controller_that_never_waits_lets_others_have_their_turn() -> None:
+    class Busy(Reconciler):
+        name = "busy"
+        workers = 1
+        keys_at_start = (ALONE,)
+
+        async def reconcile(self, key: Key) -> Result:
+            seen.append(len(other.keys))
+            return Result(0.0) if len(seen) < 1_000 else DONE
+
+    seen: list[int] = []
+    other: Writing
+
+    async def test(world: Served) -> None:
+        nonlocal other
+        other = Writing(world)
+        world.server.load([node("a")])
+        await managed(world, Busy(), other)
+
+        assert (len(seen), seen[0], seen[-1]) == (1_000, 0, 1)
+
+    served(test)
+
+
 def test_a_loop_without_an_object_is_asked_from_the_start() -> None:
     class Loop(Writing):
         watches = ()

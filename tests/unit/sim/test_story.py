@@ -54,12 +54,18 @@ def test_numbers_may_have_a_fraction() -> None:
         pytest.param("capacity-typs:", "capacity-types:", "'capacity-typs'; did you mean capacity-types?", id="word"),
         pytest.param("cpu: 15x", "cpu: 1500m", "when[1].cpu: '15x' is not a quantity", id="quantity"),
         pytest.param("at: 1d", "at: 1m", "when[0].at: '1d' is not a duration", id="duration"),
-        pytest.param("count: one", "count: 1", "given.reservations[0].count: Expected `int`", id="number"),
+        pytest.param("count: one", "count: 1", "given.reservations[0].count: must be a whole number, not text", id="number"),
         pytest.param("{running: {web: 2}}", "{by: 3m, running: {web: 2}}", "either `by`", id="no time"),
         pytest.param("{by: 3m}", "{by: 3m, running: {web: 2}}", "says when, but not what", id="no fact"),
         pytest.param("batch-idle: 2s", "batch-idle-duration: 2s", "did you mean --batch-idle-duration?", id="option"),
         pytest.param("cr-1 has 1", "cr-1 holds at most 1", "is not understood", id="law"),
         pytest.param("whan:", "when:", "did you mean when?", id="part"),
+        pytest.param("nodepool:", "nodepools:", "unknown word 'nodepool'; did you mean nodepools?", id="word of elsewhere"),
+        pytest.param("{instance-type:", "{id: cr-1, instance-type:", "reservations[0]: the word 'id' is missing", id="missing"),
+        pytest.param("feature-gates: NodeRepare=true", "batch-idle-duration: 2s", "did you mean NodeRepair?", id="gate"),
+        pytest.param("outage: lunch}", "scale: web, replicas: 3}", "'lunch' is not known; known are launch,", id="choice"),
+        pytest.param("{after: 5m, before: 3m,", "{by: 3m,", "`after` goes with a later `before`", id="after"),
+        pytest.param("cpu: 1500m, labels: {a: 1}", "cpu: 1500m", "must be text, not a whole number; put it", id="quotes"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_line(wrong: str, right: str, words: str) -> None:
@@ -69,6 +75,22 @@ def test_a_mistake_is_told_with_its_line(wrong: str, right: str, words: str) -> 
 
     assert words in str(caught.value)
     assert str(caught.value).startswith("story.yaml:")
+
+
+def test_all_mistakes_of_one_part_are_told_at_once_and_with_their_own_place() -> None:
+    broken = GOOD.replace("[{name: default, ", "[{nam: a, zone: b, name: default, ").replace("count: 1", "count: one")
+    with pytest.raises(StoryError) as caught:
+        told(broken.replace("batch-idle-duration: 2s", "batch-idle-duration: [2s]"))
+
+    assert [each.split(": ")[1] for each in caught.value.problems] == [
+        "given.nodepools[0]", "given.nodepools[0]", "given.reservations[0].count", "given.options.batch-idle-duration",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "--- \n"])
+def test_an_empty_file_is_no_story(text: str) -> None:
+    with pytest.raises(StoryError, match=r"story\.yaml: "):
+        told(text)
 
 
 def test_all_mistakes_are_told_at_once() -> None:

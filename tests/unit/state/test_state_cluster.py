@@ -316,6 +316,12 @@ def test_a_daemon_is_like_its_newest_pod_but_bound_to_no_node() -> None:
     assert (found.spec.node_name, found.spec.affinity.node_affinity.required) == ("", None)
 
 
+def test_a_daemon_is_like_a_pod_that_found_no_room_anywhere() -> None:
+    (found,) = seen(node(), daemon_set(), OLD, replace(NEW, spec=replace(NEW.spec, node_name=""))).daemons
+
+    assert found.spec.containers[0].resources.requests == resources.of(cpu=2)
+
+
 def test_a_daemon_is_like_the_next_newest_pod_when_the_newest_is_gone() -> None:
     made = cluster(node(), daemon_set(), NEW, OLD)
     made.snapshot(NOW)

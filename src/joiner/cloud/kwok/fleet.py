@@ -94,10 +94,8 @@ class Fleet:
                 await asyncio.sleep(_RETRY_S)
 
     async def _join(self, node: Node) -> None:
-        try:
+        with suppress(AlreadyExists):  # we made it, and did not hear of it
             await self._client.create(node)
-        except AlreadyExists:
-            pass  # we made it, and did not hear of it
         if self._coming.pop(node.name, None) is None:  # somebody deleted it on its way
             with suppress(InstanceNotFound):
                 await self.delete(node.spec.provider_id)

@@ -1,9 +1,10 @@
 """Deployments and ReplicaSets: so many pods that are all alike, replaced a few at a time when their template changes."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import DONE, Reconciler, Result, Watch
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import AlreadyExists
 from joiner.kube.informer import Informers
 from joiner.model.meta import ObjectMeta, replace
@@ -16,15 +17,28 @@ from joiner.sim.workloads.owned import BURST, OWNER, Pods, all_of, keys_by_owner
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 SHARE: Final = 25
 """Percent that may be there too many, and percent that may be missing, while a template is replaced."""
+TELL_S: Final = 1.0
+"""How long it takes until numbers that changed are told."""
 HISTORY: Final = 10
 """How many empty ReplicaSets of earlier templates are kept."""
+
+
+def _owner_of(change: Change, *, moved: bool) -> Iterable[Key]:
+    """The set whose number of pods has changed, or the one of which only a pod's state has."""
+    before, after = change.before, change.after
+    counted = before is not None and is_active(before), after is not None and is_active(after)
+    return keys_by_owner(ReplicaSet.kind, change) if (counted != (True, True)) == moved else ()
 
 
 class ReplicaSets(Reconciler):
     """Keeps the pods of every ReplicaSet at their number."""
 
     name = "workloads.replicaset"
-    watches = (Watch(ReplicaSet), Watch(Pod, lambda change: keys_by_owner(ReplicaSet.kind, change)))
+    watches = (
+        Watch(ReplicaSet),
+        Watch(Pod, lambda change: _owner_of(change, moved=True)),
+        Watch(Pod, lambda change: _owner_of(change, moved=False), TELL_S),
+    )
 
     def __init__(self, *, client: Client, informers: Informers, pods: Pods) -> None:
         self._client = client
@@ -80,7 +94,7 @@ class Deployments(Reconciler):
     """Keeps one ReplicaSet per template, and moves the pods from the old ones to the newest."""
 
     name = "workloads.deployment"
-    watches = (Watch(Deployment), Watch(ReplicaSet, lambda change: keys_by_owner(Deployment.kind, change)))
+    watches = (Watch(Deployment), Watch(ReplicaSet, lambda change: keys_by_owner(Deployment.kind, change), TELL_S))
 
     def __init__(self, *, client: Client, informers: Informers) -> None:
         self._client = client
