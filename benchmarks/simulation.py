@@ -243,8 +243,8 @@ def lines(kept: dict[str, Any]) -> list[str]:
         cells = (name, *(row[each] for each in ("cpu seconds", "nodes", "pods", "writes", "peak MB")))
         table.append("| " + " | ".join(map(str, cells)) + " |")
     hours = (
-        "An *hour* costs what happens in it, not how large the cluster is: one in which nothing happens, and one in which fifty"
-        " pods come for which nodes have to be bought."
+        "An *hour* costs what happens in it. One in which nothing happens costs next to nothing, however large the cluster is;"
+        " in the busy one fifty pods come for which ten nodes are bought, and only the plan looks at every node that is there."
     )
     table += ["", fill(hours, 128), "", "| nodes | pods | idle, s | writes | busy, s | writes | MB |"]
     table.append("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")

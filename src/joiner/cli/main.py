@@ -36,6 +36,7 @@ Examples:
   joiner validate -f manifests/
   joiner catalog -f manifests/ --nodepool default
   joiner plan -f manifests/
+  joiner simulate examples/19-an-hour-of-a-web-shop
   joiner crds --dir crds/
   source <(joiner completion bash)
 

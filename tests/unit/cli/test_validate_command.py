@@ -145,7 +145,10 @@ def test_a_catalogue_that_is_not_there_is_told() -> None:
 
     assert code == 1
     assert "<stdin>:4: error: KWOKNodeClass/a: spec.instanceTypes: region 'us-west-1' is not in the bundled" in text
-    assert "did you mean: ec2/us-west-2\n    allowed: kwok, small, ec2/us-east-1, ec2/us-west-2, the path of a file" in text
+    assert (
+        "did you mean: ec2/us-west-2\n    allowed: kwok, small, ec2/us-east-1, ec2/us-west-2, the path of a file"
+        in text
+    )
 
 
 def test_a_catalogue_file_is_looked_for_beside_the_manifest(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ def test_what_is_applied_is_told_with_its_name() -> None:
     assert {"somebody creates NodeOverlay cheap", "somebody edits NodeOverlay cheap"} <= set(found)
 
 
+def test_a_pod_that_finds_room_has_hardly_waited() -> None:
+    assert played("at: 301700ms, deploy: small, cpu: 10m").chronicle.waits[-1] < 0.2
+
+
 def test_pods_without_a_node_are_counted_by_workload() -> None:
     assert played("at: 1m, deploy: giant, replicas: 2, cpu: 500").chronicle.unplaced() == {"giant": 2}
 
