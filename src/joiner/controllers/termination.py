@@ -309,4 +309,5 @@ def _pool(node: Node) -> str:
 def _still_there(pods: tuple[Pod, ...]) -> str:
     names = ", ".join(f"{pod.metadata.namespace}/{pod.name}" for pod in pods[:5])
     more = f" and {len(pods) - 5} more" if len(pods) > 5 else ""
-    return f"{len(pods)} pods have not left yet: {names}{more}"
+    left = "1 pod has" if len(pods) == 1 else f"{len(pods)} pods have"
+    return f"{left} not left yet: {names}{more}"
