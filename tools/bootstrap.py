@@ -32,7 +32,7 @@ def main() -> int:
         return 1
     python = target / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-    uv = [str(target / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(python)]
+    uv = [str(target / "bin" / "uv"), "pip", "install", "--system-certs", "--quiet", "--python", str(python)]
     for command in (
         [*pip, "-r", str(ROOT / "requirements" / "uv.txt")],
         [*uv, "--require-hashes", "-r", str(ROOT / "requirements" / "dev.txt")],
