@@ -172,12 +172,12 @@ class _Maker:
     def _workloads(self) -> Iterator[Timed]:
         apart = Deploy(deploy="apart", replicas=self._random.randint(5, 8), cpu=parse("250m"), apart="hostname")
         yield Timed(at=self._at(0, 5 * MINUTE), step=apart)
-        left = self._random.randint(50, 150) if self._maybe(0.9) else self._random.randint(150, 350)
+        left = self._random.randint(60, 150) if self._maybe(0.9) else self._random.randint(150, 300)
         number = 0
         while left > 0:
-            replicas = min(left, self._random.randint(3, 45))
-            left -= replicas
-            yield self._workload(f"app-{number}", replicas)
+            made = self._workload(f"app-{number}", min(left + 2, self._random.randint(3, 45)))
+            left -= made.step.completions if isinstance(made.step, JobStep) else made.step.replicas
+            yield made
             number += 1
         if self._maybe(0.6):
             daemon = DaemonSetStep(daemon_set="agent", cpu=parse("100m"), memory=parse("64Mi"))
@@ -189,7 +189,10 @@ class _Maker:
     def _workload(self, name: str, replicas: int) -> Timed:
         draw = self._random
         words: dict[str, Any] = {
-            "cpu": parse(draw.choice(["100m", "250m", "500m", "900m", "1500m", "3"])),
+            # Of many pods each is small: a world has a few dozen nodes at most.
+            "cpu": parse(
+                draw.choice(["100m", "250m", "400m"] if replicas > 12 else ["250m", "500m", "900m", "1500m", "3"])
+            ),
             "memory": parse(draw.choice(["64Mi", "512Mi", "1Gi", "3Gi", "6Gi"])),
             "grace": Duration.parse(draw.choice(["5s", "30s", "2m"])),
         }
