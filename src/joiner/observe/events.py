@@ -40,10 +40,6 @@ _TABLE: Final = (
     Reason("DisruptionLaunching", "NodeClaim", "A replacement is being launched."),
     Reason("DisruptionWaitingReadiness", "NodeClaim", "A replacement is not ready yet."),
     Reason("DisruptionTerminating", "Node, NodeClaim", "The node is being removed for the reason told."),
-    Reason("Unconsolidatable", "Node, NodeClaim", "The node cannot be consolidated.", quiet_s=900.0),
-    Reason("ConsolidationCandidate", "Node, NodeClaim", "A cheaper world without the node was found."),
-    Reason("ConsolidationRejected", "Node, NodeClaim", "What was found did not hold at the second look."),
-    Reason("ConsolidationApproved", "Node, NodeClaim, NodePool", "The move is worth its disruption."),
     Reason("NodeRepairBlocked", "Node, NodeClaim, NodePool", "Too many nodes are broken to repair any.", quiet_s=900.0),
     Reason("RebootObserved", "NodeClaim", "The node came back with a new boot.", quiet_s=1800.0),
     Reason("RebootFailed", "NodeClaim", "The node could not be restarted.", quiet_s=1800.0),
@@ -64,8 +60,6 @@ _TABLE: Final = (
     Reason(
         "NodeOverlaysChanged", "NodePool", "Overlays changed what the pool can buy, or at what price.", quiet_s=10.0
     ),
-    Reason("ConditionChanged", "any of ours", "A status condition changed.", quiet_s=10.0),
-    Reason("Finalized", "any of ours", "The finalizer was removed."),
 )
 REASONS: Final = {each.name: each for each in _TABLE}
 """Every reason by its name."""

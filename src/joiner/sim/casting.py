@@ -11,6 +11,7 @@ from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
+from joiner.sim.podlife import RUNS_FOR
 from joiner.sim.story import DaemonSetStep, Deploy, Given, JobStep, PodWords, PoolWords, StatefulSetStep
 
 NAMESPACE: Final = "default"
@@ -20,8 +21,6 @@ CLASS: Final = "default"
 """The NodeClass of every pool that a story names in a few words."""
 APP: Final = "app"
 """The label by which a workload's pods are known."""
-RUNS_FOR: Final = "sim.joiner.dev/runs-for"
-"""How long a pod runs before it is done."""
 
 _KEYS: Final = {"zone": labels.ZONE, "hostname": labels.HOSTNAME, "node": labels.HOSTNAME}
 

@@ -1,6 +1,7 @@
 """Events: told once, not too often, counted when they repeat, and lost without harm."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from tests.builders import node_pool, pod
@@ -8,6 +9,7 @@ from tests.served import Served, served
 
 from joiner.kube.tasks import Tasks
 from joiner.model.cluster import Event
+from joiner.observe import events
 from joiner.observe.events import REASONS, Recorder
 
 
@@ -81,3 +83,11 @@ def test_a_reason_that_is_not_in_the_table_is_a_bug() -> None:
         await tasks.close()
 
     served(test)
+
+
+def test_every_reason_of_the_table_is_told_by_somebody() -> None:
+    rooms = Path(events.__file__).parent.parent
+    files = [path for path in rooms.rglob("*.py") if path != Path(events.__file__)]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+    assert [reason for reason in REASONS if f'"{reason}"' not in sources] == []
