@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks import page
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("catalog", "scheduling", "growth", "dials", "simulation")
+NAMES = ("catalog", "scheduling", "families", "growth", "dials", "simulation")
 
 
 def machine() -> dict[str, Any]:

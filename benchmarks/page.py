@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import dials, growth, simulation
+from benchmarks import dials, families, growth, simulation
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -55,7 +55,7 @@ def _plans(kept: dict[str, Any]) -> list[str]:
 def text() -> str:
     """The whole page."""
     catalog, plans, turned, grown = _kept("catalog"), _kept("scheduling"), _kept("dials"), _kept("growth")
-    simulated = _kept("simulation")
+    simulated, small = _kept("simulation"), _kept("families")
     parts = [
         INTRODUCTION,
         "## Plans",
@@ -65,6 +65,12 @@ def text() -> str:
         _where(plans),
         "",
         *_plans(plans),
+        "",
+        "## Many kinds of small questions",
+        "",
+        _where(small),
+        "",
+        *families.lines(small),
         "",
         "## Growth",
         "",

@@ -24,6 +24,7 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.pod import Pod
+from joiner.scheduling import exact
 from joiner.scheduling.bound import bound, placed
 from joiner.scheduling.certificate import Rents, proven
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
@@ -163,6 +164,17 @@ def test_no_plan_of_a_tiny_problem_is_cheaper(
 
     if best is not None:
         assert bound(asked(pods, sold, room), solver=solver).price <= best + HAIR
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(wishes, min_size=1, max_size=4), st.lists(kinds, min_size=1, max_size=3), rooms)
+def test_going_through_all_ways_finds_the_cheapest(
+    pods: list[Wish], sold: list[Kind], room: list[tuple[int, int]]
+) -> None:
+    best = cheapest(pods, sold, room)
+
+    if best is not None:
+        assert exact.cheapest(relaxed(asked(pods, sold, room))) == pytest.approx(best)
 
 
 @settings(max_examples=150, deadline=None)

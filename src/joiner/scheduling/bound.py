@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from joiner.model.meta import Value
-from joiner.scheduling.certificate import climbed, proven, solved
+from joiner.scheduling.certificate import SAFETY, climbed, proven, solved
+from joiner.scheduling.exact import cheapest
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.relaxation import relaxed
@@ -35,7 +36,8 @@ class Bound(Value):
     """What is taken off the parts for room on nodes that are there or reserved."""
     exact: bool = False
     """Whether it is the best that this way of bounding gives; without a solver it is only a valid one."""
-    method: Literal["solver", "climb"] = "climb"
+    method: Literal["solver", "climb", "all ways"] = "climb"
+    """How it was found; where there are only a few pods, by going through all ways to serve them."""
     dropped: tuple[str, ...] = ()
     """Rules in play that it does not know of; they can only make plans dearer."""
 
@@ -53,6 +55,7 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
     found = solved(relaxation) if solver else None
     rents, exact = found if found is not None else (climbed(relaxation), False)
     certificate = proven(relaxation, rents)
+    whole = (cheapest(relaxation) or 0.0) * (1 - SAFETY)
     parts = sorted(
         (
             Part(pod=pod, count=int(count), price=float(worth))
@@ -60,13 +63,14 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
         ),
         key=lambda part: (-round(part.price * part.count, 9), part.pod),
     )
+    better = whole > certificate.price
     return Bound(
-        price=certificate.price,
+        price=max(whole, certificate.price),
         parts=tuple(parts),
-        nodes=certificate.nodes,
+        nodes=certificate.nodes + max(0.0, whole - certificate.price),
         surplus=certificate.surplus,
-        exact=exact or not relaxation.pods,
-        method="climb" if found is None else "solver",
+        exact=exact or better or not relaxation.pods,
+        method="all ways" if better else "climb" if found is None else "solver",
         dropped=relaxation.dropped,
     )
 

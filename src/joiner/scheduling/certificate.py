@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from joiner.scheduling.relaxation import Floats, Mask, Relaxation, with_kinds
 
-_SAFETY: Final = 1e-9
+SAFETY: Final = 1e-9
 """What is taken off a bound for the rounding of floats, relatively: a hundred thousand times more than it can be."""
 _CLOSE: Final = 1e-5
 """A bound so near to the best one, relatively, counts as the best."""
@@ -85,7 +85,7 @@ def proven(relaxation: Relaxation, rents: Rents) -> Certificate:
     needs = np.array([need for need, _ in relaxation.cuts])
     for_pods, for_nodes = float(relaxation.counts @ worth), float(needs @ cuts) if len(cuts) else 0.0
     for_surplus = float(kinds.counts @ surplus)
-    price = (for_pods + for_nodes) * (1 - _SAFETY) - for_surplus * (1 + _SAFETY)
+    price = (for_pods + for_nodes) * (1 - SAFETY) - for_surplus * (1 + SAFETY)
     return Certificate(max(0.0, price), worth, for_surplus, for_nodes)
 
 
