@@ -19,6 +19,10 @@ from joiner.sim.trace import Trace
 
 ENOUGH: Final = 100
 """In so many seeds everything that can occur should have."""
+LOGGED: Final = 100
+"""After so many seeds a log has another line."""
+INTERRUPTED: Final = 130
+"""The exit code of what was stopped from the keyboard."""
 SHOWN: Final = 40
 """How many of the last steps before a violation are shown."""
 
@@ -27,19 +31,32 @@ def run(first: int, number: int, jobs: int | None, trace_path: Path | None, form
     """Play the seeds, show what was found, and end with exit code 1 if anything was."""
     counts: Counter[str] = Counter()
     broken: list[Outcome] = []
-    for played, outcome in enumerate(_outcomes(first, number, jobs, trace_path), start=1):
-        counts.update(outcome.counts)
-        if not outcome.sound:
-            broken.append(outcome)
-            _show_violation(outcome)
-        if sys.stderr.isatty():
-            click.echo(
-                f"\r{played} of {counted(number, 'seed')}, {len(broken)} with violations", err=True, nl=played == number
-            )
-    never = missing(counts) if number >= ENOUGH else ()
-    _show(first, number, counts, broken, never, form)
+    played = 0
+    try:
+        for outcome in _outcomes(first, number, jobs, trace_path):
+            played += 1
+            counts.update(outcome.counts)
+            if not outcome.sound:
+                broken.append(outcome)
+                _show_violation(outcome)
+            _show_progress(played, number, len(broken))
+    except KeyboardInterrupt:
+        click.echo(f"\nstopped after {played} of {counted(number, 'seed')}; this is what was found so far", err=True)
+    never = missing(counts) if played >= ENOUGH else ()
+    _show(first, played, counts, broken, never, form)
+    if played < number:
+        sys.exit(INTERRUPTED)
     if broken or never:
         sys.exit(1)
+
+
+def _show_progress(played: int, number: int, broken: int) -> None:
+    """On a terminal one line that moves on; in a log a line now and then."""
+    said = f"{played} of {counted(number, 'seed')}, {broken} with violations"
+    if sys.stderr.isatty():
+        click.echo(f"\r{said}", err=True, nl=played == number)
+    elif played % LOGGED == 0 and played < number:
+        click.echo(said, err=True)
 
 
 def _outcomes(first: int, number: int, jobs: int | None, trace_path: Path | None) -> Iterator[Outcome]:

@@ -33,6 +33,7 @@ Exit codes:
   0  everything came as the story says; a hunt found nothing
   1  something did not, or the story cannot be told: the message says what
   2  wrong usage of the command line
+  130  a hunt was stopped from the keyboard: what it found until then is shown
 """
 
 

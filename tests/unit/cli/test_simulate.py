@@ -1,4 +1,8 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -171,3 +175,17 @@ def test_a_hunt_counts_what_occurred() -> None:
 
     assert found["violations"] == {}
     assert found["counts"]["step Restart"] >= 1
+
+
+def test_a_hunt_that_is_stopped_shows_what_it_found_so_far(tmp_path: Path) -> None:
+    steps = tmp_path / "steps.txt"
+    command = [sys.executable, "-m", "joiner", "simulate", "--hunt", "999", "--trace", str(steps), "-o", "json"]
+    hunt = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (steps.exists() and steps.stat().st_size) and hunt.poll() is None:
+        time.sleep(0.05)
+    hunt.send_signal(signal.SIGINT)
+    found, said = hunt.communicate()
+
+    assert hunt.returncode == 130
+    assert "of 999 seeds; this is what was found so far" in said
+    assert json.loads(found)["seeds"] < 999
