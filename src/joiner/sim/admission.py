@@ -4,6 +4,7 @@ Kinds of ours are held against the schema and the rules of their CRDs, as a serv
 judge is not asked. Other kinds get the few defaults and checks that somebody relies on.
 """
 
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -18,6 +19,7 @@ from joiner.model.custom import CustomObject
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodStatus
+from joiner.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from joiner.model.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -28,6 +30,7 @@ from joiner.model.storage import (
 K = TypeVar("K", bound=KubeObject)
 
 GRACE_S: Final = 30
+_SHARE: Final = re.compile("[0-9]+%")
 _SCHEMAS: dict[type[CustomObject], Schema] = {}
 _ALLOWED: Final[set[Hashable]] = set()
 """Outlines of statuses that were found to be in order: most are like one that came before."""
@@ -66,6 +69,8 @@ def changed(old: K, new: K) -> K:
         refuse(new, [*_metadata_problems(new.metadata), *_finalizer_problems(old.metadata, new.metadata)])
     if isinstance(new, CustomObject) and old.spec != new.spec:  # type: ignore[attr-defined]
         return _judged(new, old)
+    if isinstance(new, PodDisruptionBudget):
+        refuse(new, list(_budget_problems(new.spec)))
     if isinstance(old, Pod) and isinstance(new, Pod) and old.spec.node_name != new.spec.node_name:
         refuse(new, ["spec.nodeName: cannot be changed; a pod gets its node by being bound"])
     return new
@@ -192,3 +197,17 @@ def _problems_of_others(thing: KubeObject) -> Iterator[str]:
             yield "spec.containers: a pod needs at least one container"
         if thing.spec.node_name and thing.spec.scheduling_gates:
             yield "spec.schedulingGates: a pod that has its node cannot wait for anything"
+    if isinstance(thing, PodDisruptionBudget):
+        yield from _budget_problems(thing.spec)
+
+
+def _budget_problems(spec: PodDisruptionBudgetSpec) -> Iterator[str]:
+    """A budget that nobody can count with would stop whoever counts."""
+    given = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
+    if None not in given.values():
+        yield "spec: minAvailable and maxUnavailable exclude each other"
+    for name, amount in given.items():
+        if isinstance(amount, str) and not _SHARE.fullmatch(amount):
+            yield f"spec.{name}: {amount!r} must be a number that is not negative, or a percentage such as 50%"
+        elif isinstance(amount, int) and amount < 0:
+            yield f"spec.{name}: {amount} must not be negative"

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import pod
 from tests.served import Served, served
 
-from joiner.kube.errors import EvictionBlocked
+from joiner.kube.errors import EvictionBlocked, Invalid
 from joiner.model.codec import decode
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod, PodCondition
@@ -236,5 +236,23 @@ def test_a_budget_that_asks_for_nobody_lets_no_unready_pod_go() -> None:
         await running(world, "sick", ready=False)
 
         assert await evicted(world, "sick") == [False]
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"minAvailable": "many"}, "spec.minAvailable: 'many'"),
+        ({"maxUnavailable": "-5%"}, "spec.maxUnavailable: '-5%'"),
+        ({"minAvailable": -1}, "spec.minAvailable: -1"),
+        ({"minAvailable": 1, "maxUnavailable": 1}, "exclude each other"),
+    ],
+)
+def test_a_budget_that_nobody_can_count_with_is_refused(spec: dict[str, Any], said: str) -> None:
+    async def test(world: Served) -> None:
+        with pytest.raises(Invalid) as refused:
+            await world.client.create(budget(**spec))
+        assert said in str(refused.value)
 
     served(test)
