@@ -30,7 +30,7 @@ from joiner.model.storage import (
 K = TypeVar("K", bound=KubeObject)
 
 GRACE_S: Final = 30
-_SHARE: Final = re.compile("[0-9]+%")
+_SHARE: Final = re.compile("(100|[0-9]{1,2})%")
 _SCHEMAS: dict[type[CustomObject], Schema] = {}
 _ALLOWED: Final[set[Hashable]] = set()
 """Outlines of statuses that were found to be in order: most are like one that came before."""
@@ -208,6 +208,6 @@ def _budget_problems(spec: PodDisruptionBudgetSpec) -> Iterator[str]:
         yield "spec: minAvailable and maxUnavailable exclude each other"
     for name, amount in given.items():
         if isinstance(amount, str) and not _SHARE.fullmatch(amount):
-            yield f"spec.{name}: {amount!r} must be a number that is not negative, or a percentage such as 50%"
+            yield f"spec.{name}: {amount!r} is not a number like 2, or a share from 0% to 100%"
         elif isinstance(amount, int) and amount < 0:
             yield f"spec.{name}: {amount} must not be negative"

@@ -1,6 +1,5 @@
 """How large and how small the numbers and times of a story may be. What is out of bounds is a slip of the pen, not a story."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -21,7 +20,6 @@ _SOME: Final = frozenset(
 _MAY_BE_NEVER: Final = frozenset({"expire_after", "termination_grace_period", "consolidate_after"})
 _NUMBERS: Final = frozenset({"running", "pending", "nodes", "tainted", "requests"})
 """Words with numbers inside that are ours to judge."""
-_SHARE: Final = re.compile(r"(\d{1,2}|100)%")
 
 
 def problems(words: Words) -> Iterator[tuple[str, str]]:
@@ -48,8 +46,6 @@ def moment(value: Duration) -> str:
 
 
 def _problem(name: str, value: Any) -> str:
-    if name == "min_available" and isinstance(value, str):
-        return "" if _SHARE.fullmatch(value) else f"{value!r} is not a number like 2, or a share from 0% to 100%"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     if isinstance(value, Duration) and value == NEVER:

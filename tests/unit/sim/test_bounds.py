@@ -49,7 +49,6 @@ def test_what_makes_sense_is_let_pass() -> None:
         ("deploy: more, cpu: -1", "cpu: an amount cannot be less than 0"),
         ("deploy: more, requests: {a.b/c: -1}", "requests[a.b/c]: an amount cannot be less than 0"),
         ("deploy: more, runs-for: 100000h", "runs-for: 100000h0m0s is longer than ten years"),
-        ("deploy: more, min-available: half", "min-available: 'half' is not a number like 2, or a share"),
         ("sicken: Ready", "sicken: 'Ready' must be a condition and True, False or Unknown"),
         ("restore: {zone: a}", "restore: nothing was withdrawn in these words before"),
     ],
@@ -58,6 +57,12 @@ def test_a_slip_of_the_pen_is_told_before_anything_runs(step: str, told: str) ->
     (found,) = problems(STEP=step)
 
     assert found.startswith(f"story.yaml:6: when[1].{told}")
+
+
+def test_a_budget_that_nobody_can_count_with_is_told_before_anything_runs() -> None:
+    (found,) = problems(STEP="deploy: more, min-available: half")
+
+    assert found.startswith("story.yaml:6: when[1]: spec.minAvailable: 'half' is not a number like 2, or a share")
 
 
 def test_numbers_and_times_of_every_part_are_looked_at() -> None:
