@@ -356,7 +356,7 @@ def _node(world: World, place: NodePlace) -> Iterator[Violation]:
     asked = total(pod.requests for pod in [*node.pods, *place.pods])
     taken = total(pod.requests for pod in place.pods)
     to_come = _beyond(total(daemon.requests for daemon in daemons), there)
-    lacking = [name for name in _short(node.allocatable, total([asked, to_come])) if name in taken]
+    lacking = [name for name in _short(node.allocatable, total([asked, to_come])) if taken.get(name)]
     if lacking:
         quirk = _forgotten(node.allocatable, asked, daemons)
         yield Violation("node-resources", place.name, f"lacks {lacking}", quirk)

@@ -56,8 +56,10 @@ def _spread(
         yield from _spread_group(world, everywhere, running, placed, owners)
 
 
-def _selector(pod: Pod, row: Json) -> Json:
-    selector = row.get("labelSelector") or {}
+def _selector(pod: Pod, row: Json) -> Json | None:
+    selector = row.get("labelSelector")
+    if selector is None:
+        return None
     own = [
         {"key": key, "operator": "In", "values": [pod.labels[key]]}
         for key in row.get("matchLabelKeys") or ()
@@ -144,6 +146,8 @@ def _universe(world: World, everywhere: list[Place], pod: Pod, row: Json) -> set
             found |= own[key].values()
         for kind in pool.kinds:
             typed = world.types[kind.name]
+            if any((typed[label] & own[label]).impossible for label in typed.keys() & own.keys()):
+                continue  # the pool never buys it
             if key in typed:
                 allowed = typed[key] & own[key] if key in own else typed[key]
                 found |= allowed.values()

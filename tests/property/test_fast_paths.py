@@ -164,4 +164,5 @@ def test_a_promise_is_kept(asked: list[tuple[str, ...]]) -> None:
     reservations = Reservations({"x": 1, "y": 2, "z": 0})
 
     for claim, names in enumerate(asked):
-        assert reservations.can_hold(claim, names) == reservations.hold(claim, names)
+        usable = reservations.those(names)
+        assert reservations.can_hold(claim, usable) == reservations.hold(claim, usable)

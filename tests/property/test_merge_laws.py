@@ -143,7 +143,7 @@ def test_what_is_written_is_what_comes_back(three: tuple[Any, Any, Any]) -> None
 @given(THREE)
 def test_only_the_fields_that_are_named_are_changed(three: tuple[Any, Any, Any]) -> None:
     stored, before, after = three
-    result = merged(stored, before, after, {"spec"})
+    result = merged(stored, before, after, frozenset({"spec"}))
 
     assert (result.metadata, result.status) == (stored.metadata, stored.status)
     assert result.spec == merged(stored, before, after).spec

@@ -24,6 +24,19 @@ class Priced(NamedTuple):
     offering: Offering
 
 
+class Terms(NamedTuple):
+    """What there is under some requirements, for who wants to know it all at once."""
+
+    described: int
+    """Units whose own labels agree."""
+    for_sale: int
+    """Units that can be bought without a reservation."""
+    reserved: tuple[tuple[str, int], ...]
+    """Reservations that can be used, each with the units it has machines of."""
+    machines: int
+    """The units of all of these."""
+
+
 def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
     """The types, split where their offerings give different kinds of node; plain nodes first."""
     units: list[InstanceType] = []
@@ -77,6 +90,7 @@ class Stock:
         self._for_sale: dict[int, int] = {}
         self._to_reserve: dict[int, tuple[tuple[str, int], ...]] = {}
         self._in_reserve: dict[int, int] = {}
+        self._terms: dict[Requirements, Terms] = {}
         self._ways_in: dict[str, tuple[tuple[Requirements, int, float], ...]] | None = None
         self._prices: dict[tuple[bool, int], Prices] = {}
         ordered = sorted((*self._open, *self._reserved), key=str)
@@ -193,6 +207,18 @@ class Stock:
             for _, units in self.reserved(requirements):
                 found |= units
             self._in_reserve[asked] = found
+        return found
+
+    def terms(self, requirements: Requirements) -> Terms:
+        """What there is under the requirements."""
+        found = self._terms.get(requirements)
+        if found is None:
+            found = self._terms[requirements] = Terms(
+                self.described(requirements),
+                self.for_sale(requirements),
+                self.reserved(requirements),
+                self.reserved_units(requirements),
+            )
         return found
 
     def ladders(self, names: Iterable[str]) -> tuple["Ladder", ...]:

@@ -309,7 +309,10 @@ def _waiting(status: PodStatus, spec: PodSpec) -> PodStatus:
 def _bound(written: Iterable[WirePod], specs: _Specs) -> Iterator[Pod]:
     for number, each in enumerate(written):
         metadata = _identified(each.metadata, "bound", number)
-        spec = specs.read(each.spec)
+        try:
+            spec = specs.read(each.spec)
+        except Malformed as error:
+            raise Unanswerable(f"boundPods[{number}] ({metadata.name}): spec: {error}") from None
         if not spec.node_name:
             raise Unanswerable(f"boundPods[{number}] ({metadata.name}) has no spec.nodeName")
         yield Pod(metadata=metadata, spec=spec, status=replace(each.status, phase=each.status.phase or "Running"))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from joiner.catalog.stock import Terms
 from joiner.model import labels
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import ContainerPort
@@ -13,7 +14,7 @@ from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.template import Template
-from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
+from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
 TAINTS: Final = "taints"
 REQUIREMENTS: Final = "requirements"
@@ -28,10 +29,18 @@ LIMITS: Final = "limits"
 PRICE: Final = "price"
 """Not a rule for pods: a claim that was opened at a price takes nobody who would make it dearer."""
 
+NOWHERE: Final = "no reservation there"
+"""What a claim that counts on a reservation says if there is none at all where topology wants the pod to be."""
+
 UNDEFINED: Final = "undefined labels"
 
-PASSING: Final = frozenset({TOPOLOGY, RESERVATIONS, UNDEFINED})
-"""Rules whose refusal may turn into a yes later in the run; every other one is final, as claims only ever narrow."""
+PASSING: Final = frozenset({TOPOLOGY, UNDEFINED})
+"""Rules whose refusal may turn into a yes later in the run; every other one is final, as claims only ever narrow, and none
+lets go of a reservation."""
+
+
+_DOMAINS_TRIED: Final = 32
+"""How many choices of domains are tried for a claim before a pod is refused."""
 
 
 class Refused(NamedTuple):
@@ -47,7 +56,8 @@ class Fitting(NamedTuple):
     requirements: Requirements
     units: int
     amounts: Amounts
-    reserved: tuple[str, ...]
+    reserved: int
+    """The reservations it counts on: one of them."""
     min_values: Mapping[str, int]
 
 
@@ -125,7 +135,8 @@ class Openings:
         self._flexible = flexible
         self._best_effort = best_effort
         self._tolerated: dict[tuple[int, int], bool] = {}
-        self._had: dict[int, tuple[int, int]] = {}
+        self._usable: dict[tuple[int, int], int] = {}
+        self._machines: dict[tuple[int, int], int] = {}
 
     def tolerates(self, template: Template, step: Step) -> bool:
         """Whether the pod puts up with the taints of the pool."""
@@ -165,8 +176,44 @@ class Openings:
             found = self._bought(claim, each, narrowed, amounts, new=new)
             if isinstance(found, Fitting):
                 return found
+            if (new or found.rule == REQUIREMENTS) and not step.final and claim.cost_max is None:
+                found = self._elsewhere(claim, each, step, placed, narrowed, amounts, new=new) or found
+            if isinstance(found, Fitting):
+                return found
             refused = found
         return refused
+
+    def _elsewhere(
+        self,
+        claim: Claim,
+        each: PodClass,
+        step: Step,
+        placed: Requirements,
+        narrowed: Requirements,
+        amounts: Amounts,
+        *,
+        new: bool,
+    ) -> Fitting | None:
+        """The claim in the next best domain, where it cannot be bought in the one that topology would rather have.
+
+        A claim that is open already is no reason to leave the emptiest domain: there only company may go elsewhere.
+        """
+        movable = (AFFINITY, SPREAD) if new else (AFFINITY,)
+        tried = [(placed, narrowed)]
+        for before, there in tried:
+            for group, _ in step.groups:
+                picked = there.at(group.key)
+                if group.kind not in movable or picked.complement or before.at(group.key) == picked:
+                    continue
+                rest = self._joined.the(before & Requirements([Requirement(group.key, picked.values, complement=True)]))
+                other = self._narrowed(claim, each, step, rest)
+                if other is None or len(tried) > _DOMAINS_TRIED:
+                    continue
+                found = self._bought(claim, each, other, amounts, new=new)
+                if isinstance(found, Fitting):
+                    return found
+                tried.append((rest, other))
+        return None
 
     def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
         """The requirements that topology leaves, group after group."""
@@ -204,22 +251,22 @@ class Openings:
     ) -> Fitting | Refused:
         template = claim.template
         stock = template.stock
-        described = claim.units & stock.described(requirements)
+        terms = stock.terms(requirements)
+        described = claim.units & terms.described
         if not described:
             return Refused(REQUIREMENTS)
         units = described & template.large_enough(amounts, each.ports)
         if not units:
             return Refused(RESOURCES)
         if claim.cost_max is not None:
-            paid = stock.reserved_units(requirements)
-            units &= stock.prices(requirements).at_most(claim.cost_max) | paid
+            units &= stock.prices(requirements).at_most(claim.cost_max) | terms.machines
             if not units:
                 return Refused(PRICE)
         if each.volumes.attachments:
             units = self._attachable(claim, each, units)
             if not units:
                 return Refused(VOLUMES)
-        return self._reserved(claim, units, requirements, amounts, new=new)
+        return self._reserved(claim, units, terms, requirements, amounts, new=new)
 
     def has_room(self, claim: Claim, each: PodClass, step: Step) -> bool:
         """Whether a claim would take one more pod like this one if topology had no say."""
@@ -242,46 +289,50 @@ class Openings:
         return units
 
     def _reserved(
-        self, claim: Claim, units: int, requirements: Requirements, amounts: Amounts, *, new: bool
+        self, claim: Claim, units: int, terms: Terms, requirements: Requirements, amounts: Amounts, *, new: bool
     ) -> Fitting | Refused:
-        stock = claim.template.stock
-        for_sale = units & stock.for_sale(requirements)
-        if for_sale and not stock.has_reservations:
-            found = Fitting(requirements, for_sale, amounts, (), claim.min_values)
-            return self._flexible_enough(claim, for_sale, found, new) if claim.min_values else found
-        usable = stock.reserved(requirements)
-        nothing_left = self._reservations.holds(claim.number) is None and not self._to_be_had(usable) & units
-        if for_sale and nothing_left:
-            usable = ()
-        names = tuple([name for name, machines in usable if machines & units])
-        held = not new and self._reservations.holds(claim.number) is not None
-        if names and self._reservations.can_hold(claim.number, names):
-            for_sale |= stock.reserved_units(requirements) & units
-        elif held or (names and not for_sale):
-            return Refused(RESERVATIONS)
+        for_sale = units & terms.for_sale
+        machines = units & terms.machines
+        usable = self._having(terms, machines) if machines else 0
+        if usable and self._reservations.can_hold(claim.number, usable):
+            for_sale |= machines
+        elif (usable and not for_sale) or (not new and self._reservations.holds(claim.number) is not None):
+            return Refused(RESERVATIONS, NOWHERE if not terms.reserved else None)
         else:
-            names = ()
+            usable = 0
         if not for_sale:
             return Refused(OFFERINGS)
-        return self._flexible_enough(
-            claim, for_sale, Fitting(requirements, for_sale, amounts, names, claim.min_values), new
-        )
+        found = Fitting(requirements, for_sale, amounts, usable, claim.min_values)
+        return self._flexible_enough(claim, for_sale, found, new) if claim.min_values else found
 
-    def _to_be_had(self, usable: tuple[tuple[str, int], ...]) -> int:
-        """The machines of those of some reservations that somebody who has none yet may still be given."""
-        known, version = self._had.get(id(usable), (0, -1))
-        if version != self._reservations.version:
-            known = 0
-            for name, machines in usable:
-                if not self._reservations.gone(name):
-                    known |= machines
-            self._had[id(usable)] = (known, self._reservations.version)
-        return known
+    def _having(self, terms: Terms, machines: int) -> int:
+        """The reservations that can be used and have some of the machines."""
+        key = (id(terms.reserved), machines)
+        found = self._usable.get(key)
+        if found is None:
+            having = (name for name, units in terms.reserved if units & machines)
+            found = self._usable[key] = self._reservations.those(having)
+        return found
+
+    def to_be_had(self, claim: Claim) -> int:
+        """The units that an open claim may still end up as; one that counts on a reservation never goes back to the market."""
+        if self._reservations.holds(claim.number) is None:
+            return claim.units
+        usable = claim.template.stock.terms(claim.requirements).reserved
+        within_reach = self._reservations.within_reach(claim.number)
+        key = (id(usable), within_reach)
+        found = self._machines.get(key)
+        if found is None:
+            found = 0
+            for name, units in usable:
+                if self._reservations.those((name,)) & within_reach:
+                    found |= units
+            self._machines[key] = found
+        return found & claim.units
 
     def _flexible_enough(self, claim: Claim, units: int, found: Fitting, new: bool) -> Fitting | Refused:
-        if not claim.min_values:
-            return found
-        short = self._flexible[claim.template.name].missing(claim.min_values, units, found.requirements, found.reserved)
+        reserved = self._reservations.names(found.reserved)
+        short = self._flexible[claim.template.name].missing(claim.min_values, units, found.requirements, reserved)
         if not short:
             return found
         if self._best_effort and new:

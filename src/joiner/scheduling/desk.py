@@ -13,6 +13,7 @@ from joiner.scheduling.claims import Joined
 from joiner.scheduling.classes import PodClass, classify, prepare
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.groups import Groups, Universe
+from joiner.scheduling.kinds import KindTable
 from joiner.scheduling.plan import Refusal
 from joiner.scheduling.preflight import refusal
 from joiner.scheduling.problem import Problem
@@ -39,6 +40,7 @@ class Desk:
         shelf = Shelf(problem.storage, problem.vocabulary)
         self.classes, self._numbers = classify(problem.pods, shelf)
         self.names = _resource_names([each.pod for each in self.classes], problem.daemons)
+        self.kinds = KindTable(self.joined, self.names)
         for each in self.classes:
             each.measure(self.names)
         self._templates = self._usable_templates()
@@ -83,7 +85,10 @@ class Desk:
         return found
 
     def queue(self, by_priority: bool) -> list[int]:
-        """The pods in the order in which they are tried: largest first, then the oldest; important ones before if asked."""
+        """The pods in the order in which they are tried: largest first, then those that volumes hold, then the oldest.
+
+        Important ones come before all others if asked.
+        """
         if by_priority not in self._queues:
             self._queues[by_priority] = self._ordered(by_priority)
         return self._queues[by_priority]
@@ -138,7 +143,8 @@ class Desk:
     def _ordered(self, by_priority: bool) -> list[int]:
         pods, numbers = self._problem.pods, self._numbers
         cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
-        sizes = [(-each.amounts[cpu], -each.amounts[memory]) for each in self.classes]
+        # Of pods alike in size, those whose volumes hold them somewhere cannot make way for the others.
+        sizes = [(-each.amounts[cpu], -each.amounts[memory], not all(each.volumes.places)) for each in self.classes]
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 

@@ -10,6 +10,7 @@ from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import MIN_VALUES, Claim
 from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
+from joiner.scheduling.template import Template
 
 if TYPE_CHECKING:
     from joiner.scheduling.run import Run
@@ -47,9 +48,13 @@ class Costs:
         self._run = run
         self._known: dict[tuple[int, str], float] = {}
         self._agreed: dict[tuple[Requirements, int], bool] = {}
+        self.even = self._same_for_all()
+        """What those reservations cost whose machines all cost the same, whoever gets them."""
 
     def __call__(self, claim: int, name: str) -> float:
-        """The cost of one claim out of one reservation; infinite if it cannot be had there."""
+        """The cost of one claim out of one reservation that it could use."""
+        if name in self.even:
+            return self.even[name]
         key = (claim, name)
         if key not in self._known:
             found = self._run.claims[claim]
@@ -60,6 +65,14 @@ class Costs:
                 best = stock.prices(_into(self._run, found, name), reserved=True).first(found.units)
                 self._known[key] = math.inf if best is None else best.offering.cost
         return self._known[key]
+
+    def _same_for_all(self) -> dict[str, float]:
+        known: dict[str, set[float]] = {}
+        stocks = {id(template.stock): template.stock for template in self._run.templates}
+        for stock in stocks.values():
+            for name in stock.reservation_ids:
+                known.setdefault(name, set()).update(cost for _, _, cost in stock.reserved_ways(name))
+        return {name: min(costs) for name, costs in known.items() if len(costs) == 1}
 
     def _by_id(self, claim: Claim, name: str) -> float:
         """A reservation with an id has few machines: those that the claim could be are looked at one by one."""
@@ -135,10 +148,20 @@ def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) 
 
 def cheapest(run: "Run", claim: Claim) -> float:
     """What the claim costs, bought as cheaply as it can be."""
-    held = run.reservations.holds(claim.number) is not None
-    prices = claim.template.stock.prices(_settled(run, claim), reserved=held)
-    best = prices.first(claim.units)
+    if run.reservations.holds(claim.number) is None:
+        return on_the_market(run, claim.template, claim.requirements, claim.units)
+    best = claim.template.stock.prices(_settled(run, claim), reserved=True).first(claim.units)
     return math.inf if best is None else best.offering.cost
+
+
+def on_the_market(run: "Run", template: Template, requirements: Requirements, units: int) -> float:
+    """What the cheapest of some units costs without a reservation; infinite where none can be bought."""
+    key = (template.name, requirements, units)
+    known = run.market.get(key)
+    if known is None:
+        best = template.stock.prices(requirements).first(units)
+        known = run.market[key] = math.inf if best is None else best.offering.cost
+    return known
 
 
 def _held(run: "Run", claim: Claim) -> tuple[str, ...]:

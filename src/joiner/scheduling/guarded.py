@@ -4,7 +4,7 @@ import math
 
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.finish import cheapest
+from joiner.scheduling.finish import cheapest, on_the_market
 from joiner.scheduling.run import Run
 
 
@@ -27,7 +27,9 @@ class GuardedRun(Run):
                 rise = round(self._cost(claim, found) - cheapest(self, claim), 12)
                 if best is None or rise < best[0]:
                     best = (rise, claim.number, found)
-        if best is None or best[0] > self.slack * self._alone(each, step):
+                if rise <= 0:
+                    break  # nothing is cheaper than what costs nothing more
+        if best is None or (best[0] > 0 and best[0] > self.slack * self._alone(each, step)):
             return False
         self.commit(self.claims[best[1]], each, position, step, best[2])
         return True
@@ -35,8 +37,7 @@ class GuardedRun(Run):
     def _cost(self, claim: Claim, found: Fitting) -> float:
         if found.reserved:
             return cheapest(self, claim)
-        best = claim.template.stock.prices(found.requirements).first(found.units)
-        return math.inf if best is None else best.offering.cost
+        return on_the_market(self, claim.template, found.requirements, found.units)
 
     def _alone(self, each: PodClass, step: Step) -> float:
         """What a new claim for the pod alone would cost."""

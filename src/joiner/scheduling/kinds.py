@@ -1,13 +1,13 @@
 """The kinds of node that pods can be bought as, and who may join whom without making a node dearer."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from joiner.requirements import Requirements
 from joiner.scheduling.claims import Joined
-from joiner.scheduling.dominance import undominated
+from joiner.scheduling.dominance import flags, undominated
 from joiner.scheduling.sizes import PLENTY, Size
 from joiner.scheduling.template import Template
 
@@ -25,18 +25,46 @@ class Kinds:
 
 
 class KindTable:
-    """Kinds of node by pool and requirements, and who may join whom without making a claim dearer."""
+    """Kinds of node by pool and requirements, and who may join whom without making a claim dearer.
 
-    def __init__(self, joined: Joined, rooms: Mapping[int, npt.NDArray[np.float64]]) -> None:
+    No run changes what it says: all attempts at one problem share one.
+    """
+
+    def __init__(self, joined: Joined, names: Sequence[str]) -> None:
         self._joined = joined
-        self._rooms = rooms
-        self._kinds: dict[tuple[int, Requirements], Kinds] = {}
-        self._welcome: dict[tuple[int, int], npt.NDArray[np.bool_] | None] = {}
-        self._cost_tables: dict[tuple[int, Requirements], Vector] = {}
+        self._names = names
+        self._rooms: dict[str, npt.NDArray[np.float64]] = {}
+        self._tops: dict[tuple[str, int], npt.NDArray[np.float64]] = {}
+        self._kinds: dict[tuple[str, Requirements], Kinds] = {}
+        self._welcome: dict[tuple[int, Requirements], npt.NDArray[np.bool_] | None] = {}
+        self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
+
+    def room(self, template: Template) -> npt.NDArray[np.float64]:
+        """What units of the pool have left beside their daemons."""
+        found = self._rooms.get(template.name)
+        if found is None:
+            units = template.stock.allocatable
+            found = np.array([[each.get(name, 0) for name in self._names] for each in units], dtype=np.float64)
+            for group in template.daemons:
+                if any(group.amounts):
+                    found[flags(group.units, len(found))] -= np.array(group.amounts, dtype=np.float64)
+            self._rooms[template.name] = found
+        return found
+
+    def tops(self, template: Template, units: int) -> npt.NDArray[np.float64]:
+        """What pods have on the largest of some units: those of which none is larger in every way."""
+        key = (template.name, units)
+        found = self._tops.get(key)
+        if found is None:
+            room = self.room(template)
+            room = room[flags(units, len(room))]
+            room = room[np.lexsort(-room.T[::-1])]
+            found = self._tops[key] = room[undominated(room)]
+        return found
 
     def of(self, template: Template, requirements: Requirements) -> Kinds:
         """The undominated kinds under some requirements, cheapest first."""
-        key = (id(template), requirements)
+        key = (template.name, requirements)
         found = self._kinds.get(key)
         if found is None:
             found = self._kinds[key] = self._undominated(template, requirements)
@@ -48,13 +76,13 @@ class KindTable:
         best = [each for each in stock.prices(requirements).best if allowed >> each.unit & 1]
         units = np.array([each.unit for each in best], dtype=np.int64)
         costs = np.array([each.offering.cost for each in best], dtype=np.float64)
-        room = self._rooms[id(template)][units]
+        room = self.room(template)[units]
         kept = undominated(room)
         return Kinds(units[kept], costs[kept], room[kept])
 
     def welcome(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
         """On which kinds of a size's claims another size may join without raising the price; nothing if on none."""
-        key = (size.number, other.number)
+        key = (id(kinds), other.requirements)
         if key not in self._welcome:
             self._welcome[key] = self._judge(size, other, kinds)
         return self._welcome[key]
@@ -71,7 +99,7 @@ class KindTable:
 
     def _costs(self, template: Template, requirements: Requirements) -> Vector:
         """What each unit costs under the requirements; infinite where it cannot be bought."""
-        key = (id(template), requirements)
+        key = (template.name, requirements)
         found = self._cost_tables.get(key)
         if found is None:
             stock = template.stock

@@ -6,6 +6,7 @@ at last the dislike of PreferNoSchedule taints.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from joiner.model.affinity import (
     SCHEDULE_ANYWAY,
@@ -36,6 +37,10 @@ class Wishes(Value):
     """Whether PreferNoSchedule taints are put up with."""
 
 
+_LIKED: Final = ("liked_near", "liked_away", "liked_nodes", "liked_spread")
+"""Fields with preferences, in the order in which they are given up."""
+
+
 def _heaviest_first(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[PodAffinityTerm, ...]:
     ordered = sorted(terms, key=lambda term: -term.weight)
     return tuple(term.pod_affinity_term for term in ordered)
@@ -60,20 +65,24 @@ def wishes(spec: PodSpec, respected: bool) -> Wishes:
 
 
 def steps(asked: Wishes, some_pool_is_disliked: bool) -> Iterator[Wishes]:
-    """What the pod asks for, then that with one thing given up after the other."""
+    """What the pod asks for, then that with one thing given up after the other.
+
+    A term may have been given up for a preference that nobody can meet: at the end each has its turn without any.
+    """
+    preferring = some_pool_is_disliked or any(getattr(asked, field) for field in _LIKED)
+    terms = asked.terms
     yield asked
-    while True:
-        less = _less(asked, some_pool_is_disliked)
-        if less is None:
-            return
+    while (less := _less(asked, some_pool_is_disliked)) is not None:
         yield less
         asked = less
+    if preferring and len(terms) > 1:
+        yield from (replace(asked, terms=(term,)) for term in terms)
 
 
 def _less(asked: Wishes, some_pool_is_disliked: bool) -> Wishes | None:
     if len(asked.terms) > 1:
         return replace(asked, terms=asked.terms[1:])
-    for field in ("liked_near", "liked_away", "liked_nodes", "liked_spread"):
+    for field in _LIKED:
         held = getattr(asked, field)
         if held:
             return replace(asked, **{field: held[1:]})

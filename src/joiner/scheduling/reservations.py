@@ -1,72 +1,130 @@
 """Reservations: how many instances each has left, and a standing proof that every open claim that counts on one gets one.
 
 While claims are open nobody decides which reservation a claim will be launched into; a matching with counts is kept, so
-that at any moment all of them could be. It is settled at the end.
+that at any moment all of them could be. It is settled at the end. A set of reservations is an integer with one bit each, in
+order of name.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Final
+
+_NEWCOMER: Final = -1
+"""Stands for every claim that holds nothing yet: all of them could be given the same."""
 
 
 class Reservations:
     """A matching of claims to reservations that never gives out more than there is."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        self._left = dict(counts)
-        self._wanted: dict[int, tuple[str, ...]] = {}
-        self._given: dict[int, str] = {}
-        self._holders: dict[str, set[int]] = {}
-        self._gone: set[str] = set()
-        """Reservations that are given out, and whose holders cannot make room: nobody else gets one while they hold on."""
-        self.version = 0
-        """Changes whenever more or less is known to be gone."""
+        self._names = sorted(counts)
+        self._bits = {name: 1 << number for number, name in enumerate(self._names)}
+        self._left = {self._bits[name]: counts[name] for name in self._names}
+        self._free = self.those(name for name in self._names if counts[name] > 0)
+        """Reservations with a rest."""
+        self._wanted: dict[int, int] = {}
+        self._given: dict[int, int] = {}
+        self._holders: dict[int, set[int]] = {}
+        self._state = 0
+        """Changes whenever some claim wants less, or wants one at all."""
+        self._within_reach: dict[int, tuple[int, int]] = {}
+        """Claim to the state at which somebody asked, and what it could be given then; later it can only be less."""
+
+    def those(self, names: Iterable[str]) -> int:
+        """Reservations by name, as a set; nobody is ever given one that was not counted."""
+        found = 0
+        for name in names:
+            found |= self._bits.get(name, 0)
+        return found
+
+    def names(self, some: int) -> tuple[str, ...]:
+        """The names of some reservations, in order."""
+        return tuple(self._name(bit) for bit in _each(some))
+
+    def _name(self, bit: int) -> str:
+        return self._names[bit.bit_length() - 1]
 
     def holds(self, claim: int) -> str | None:
         """The reservation that the claim would get as things stand."""
-        return self._given.get(claim)
+        given = self._given.get(claim)
+        return None if given is None else self._name(given)
 
-    def can_hold(self, claim: int, usable: tuple[str, ...]) -> bool:
+    def can_hold(self, claim: int, usable: int) -> bool:
         """Whether the claim could be given one of these, moving others about if need be. Nothing is changed."""
-        if self._given.get(claim) in usable:
+        if usable & (self._free | self._given.get(claim, 0)):
             return True
-        if claim not in self._given and self._gone.issuperset(usable):
-            return False
-        return self._path(claim, usable) is not None
+        _, before = self._within_reach.get(self._who(claim), (0, -1))
+        return bool(usable & before) and bool(usable & self.within_reach(claim))
 
-    def hold(self, claim: int, usable: tuple[str, ...]) -> bool:
+    def _who(self, claim: int) -> int:
+        return claim if claim in self._given else _NEWCOMER
+
+    def within_reach(self, claim: int) -> int:
+        """The reservations of which the claim could be given one, if others make room where they can."""
+        found = self._free | self._given.get(claim, 0)
+        if not found:
+            return 0
+        who = self._who(claim)
+        state, known = self._within_reach.get(who, (-1, 0))
+        if state == self._state:
+            return known
+        stuck = [(self._given[other], wanted) for other, wanted in self._wanted.items() if other != claim]
+        seen = 0
+        while seen != found:
+            seen = found
+            for given, wanted in stuck:
+                if wanted & found:
+                    found |= given
+        self._within_reach[who] = (self._state, found)
+        return found
+
+    def hold(self, claim: int, usable: int) -> bool:
         """Give the claim one of these; others keep one each, perhaps another. False if that cannot be done."""
         if not usable:
             self.release(claim)
             return False
-        if self._given.get(claim) in usable:
-            if not set(self._wanted[claim]).issuperset(usable):
-                self._forget()
-            self._wanted[claim] = usable
+        if self._given.get(claim, 0) & usable:
+            self._want(claim, usable)
             return True
         moves = self._path(claim, usable)
         if moves is None:
             return False
-        self.release(claim)
-        self._wanted[claim] = usable
-        self._left[moves[-1][1]] -= 1
+        before = self._given.get(claim)
+        if before is not None:
+            self._return(before)
+        self._want(claim, usable)
+        self._take(moves[-1][1])
         for who, what in moves:
             self._give(who, what)
         return True
 
-    def gone(self, name: str) -> bool:
-        """Whether it is known that no claim that holds nothing yet can be given one of a reservation."""
-        return name in self._gone
+    def _want(self, claim: int, usable: int) -> None:
+        before = self._wanted.get(claim)
+        if usable == before:
+            return
+        self._wanted[claim] = usable
+        if before is not None and usable & ~before:
+            self._within_reach.clear()  # it may make room where it could not before
+        state, own = self._within_reach.get(claim, (-1, 0))
+        if state == self._state:
+            self._within_reach[claim] = (state + 1, own)  # what it could be given does not hang on what it wants
+        self._state += 1
 
-    def _forget(self) -> None:
-        self._gone.clear()
-        self.version += 1
+    def _take(self, bit: int) -> None:
+        self._left[bit] -= 1
+        if not self._left[bit]:
+            self._free &= ~bit
 
-    def _give(self, claim: int, name: str) -> None:
+    def _return(self, bit: int) -> None:
+        self._left[bit] += 1
+        self._free |= bit
+
+    def _give(self, claim: int, bit: int) -> None:
         before = self._given.get(claim)
         if before is not None:
             self._holders[before].discard(claim)
-        self._given[claim] = name
-        self._holders.setdefault(name, set()).add(claim)
+        self._given[claim] = bit
+        self._holders.setdefault(bit, set()).add(claim)
 
     def release(self, claim: int) -> None:
         """The claim wants none any more."""
@@ -74,70 +132,78 @@ class Reservations:
         given = self._given.pop(claim, None)
         if given is not None:
             self._holders[given].discard(claim)
-            self._left[given] += 1
-            self._forget()
+            self._return(given)
+            self._within_reach.clear()
 
-    def cheapen(self, cost: Callable[[int, str], float]) -> None:
-        """Settle who gets what: claims change to cheaper reservations, by themselves or with one another, while that pays."""
+    def cheapen(self, cost: Callable[[int, str], float], even: Container[str] = ()) -> None:
+        """Settle who gets what: claims change to cheaper reservations, by themselves or with one another, while that pays.
+
+        `even` are reservations that cost everybody the same: two claims gain nothing by swapping two of these.
+        """
+        uneven = self.those(name for name in self._names if name not in even)
         changed = True
         while changed:
             changed = False
             for claim in sorted(self._given):
-                changed |= self._moved(claim, cost) or self._swapped(claim, cost)
+                changed |= self._moved(claim, cost) or self._swapped(claim, cost, uneven)
 
     def _moved(self, claim: int, cost: Callable[[int, str], float]) -> bool:
         own = self._given[claim]
-        free = [name for name in self._wanted[claim] if self._left[name] > 0]
-        best = min(free, key=lambda name: (cost(claim, name), name), default=None)
-        if best is None or cost(claim, best) >= cost(claim, own):
+        free = _each(self._wanted[claim] & self._free)
+        best = min(free, key=lambda bit: (cost(claim, self._name(bit)), bit), default=None)
+        if best is None or cost(claim, self._name(best)) >= cost(claim, self._name(own)):
             return False
-        self._left[own] += 1
-        self._left[best] -= 1
-        self._forget()
+        self._return(own)
+        self._take(best)
         self._give(claim, best)
         return True
 
-    def _swapped(self, claim: int, cost: Callable[[int, str], float]) -> bool:
-        own, wanted = self._given[claim], set(self._wanted[claim])
+    def _swapped(self, claim: int, cost: Callable[[int, str], float], uneven: int) -> bool:
+        own, wanted = self._given[claim], self._wanted[claim]
+        wanted &= ~own if own & uneven else uneven
+        if not wanted:
+            return False
         for other, theirs in sorted(self._given.items()):
-            if other <= claim or theirs == own or theirs not in wanted or own not in self._wanted[other]:
+            if other <= claim or not theirs & wanted or not own & self._wanted[other]:
                 continue
-            if cost(claim, theirs) + cost(other, own) < cost(claim, own) + cost(other, theirs) - 1e-15:
+            mine, its = self._name(own), self._name(theirs)
+            if cost(claim, its) + cost(other, mine) < cost(claim, mine) + cost(other, its) - 1e-15:
                 self._give(claim, theirs)
                 self._give(other, own)
                 return True
         return False
 
-    def _path(self, claim: int, usable: tuple[str, ...]) -> list[tuple[int, str]] | None:
+    def _path(self, claim: int, usable: int) -> list[tuple[int, int]] | None:
         """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""
-        own = self._given.get(claim)
-        for name in usable:
-            if name == own or self._left.get(name, 0) > 0:
-                return [(claim, name)]
-        if own is not None and own not in self._gone and self._gone.issuperset(usable):
-            return None  # from what is gone nothing leads to what is not
-        came_from: dict[str, tuple[int, str | None]] = {name: (claim, None) for name in usable if name in self._left}
+        goal = self._free | self._given.get(claim, 0)
+        if usable & goal:
+            return [(claim, next(_each(usable & goal)))]
+        came_from: dict[int, tuple[int, int | None]] = dict.fromkeys(_each(usable), (claim, None))
         queue = deque(came_from)
-        unseen = self._left.keys() - came_from.keys()
+        seen = usable
         while queue:
-            name = queue.popleft()
-            if self._left[name] > 0 or name == own:
-                return _walked(name, came_from)
-            for other in sorted(self._holders.get(name, ())) if unseen else ():
-                if other != claim and not unseen.isdisjoint(self._wanted[other]):
-                    more = [each for each in self._wanted[other] if each in unseen]
-                    came_from.update((each, (other, name)) for each in more)
-                    queue.extend(more)
-                    unseen.difference_update(more)
-        if own is None and not self._gone.issuperset(came_from):
-            self._gone.update(came_from)
-            self.version += 1
+            bit = queue.popleft()
+            if bit & goal:
+                return _walked(bit, came_from)
+            for other in sorted(self._holders.get(bit, ())):
+                more = self._wanted[other] & ~seen if other != claim else 0
+                came_from.update((each, (other, bit)) for each in _each(more))
+                queue.extend(_each(more))
+                seen |= more
         return None
 
 
-def _walked(name: str, came_from: Mapping[str, tuple[int, str | None]]) -> list[tuple[int, str]]:
-    moves: list[tuple[int, str]] = []
-    at: str | None = name
+def _each(some: int) -> Iterator[int]:
+    """The bits of a set, one by one."""
+    while some:
+        bit = some & -some
+        yield bit
+        some ^= bit
+
+
+def _walked(bit: int, came_from: Mapping[int, tuple[int, int | None]]) -> list[tuple[int, int]]:
+    moves: list[tuple[int, int]] = []
+    at: int | None = bit
     while at is not None:
         who, before = came_from[at]
         moves.append((who, at))

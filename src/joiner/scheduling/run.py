@@ -14,6 +14,7 @@ from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
 from joiner.scheduling.claims import (
     LIMITS,
+    NOWHERE,
     PASSING,
     Claim,
     Fitting,
@@ -39,6 +40,10 @@ _LOOK_AT_COST: Final = 32
 
 class TooDear(Exception):
     """The run would end in a dearer plan than one that is known already."""
+
+
+class NothingNew(Exception):
+    """The run would end in the plan of a simpler way of planning."""
 
 
 class Run:
@@ -68,6 +73,8 @@ class Run:
         self.nodes = self._desk.nodes()
         self._left_on_nodes = self._desk.left()
         self.claims: list[Claim] = []
+        self.market: dict[tuple[str, Requirements, int], float] = {}
+        """What units of a pool cost under some requirements, as far as somebody asked."""
         self._by_size: dict[int, int] = {}
         """Number of pods to the open claims that have so many."""
         self._in_order: dict[int, deque[int]] = {}
@@ -81,9 +88,9 @@ class Run:
         counts: dict[str, int] = {}
         for template in self.templates:
             for name, count in template.stock.reservations().items():
-                left = max(0, count - problem.promised.get(name, 0))
+                left = max(0, count - problem.promised.get(name, 0)) if problem.policy.reserved_capacity else 0
                 counts[name] = min(left, counts.get(name, left))
-        self.reservations = Reservations(counts if problem.policy.reserved_capacity else {})
+        self.reservations = Reservations(counts)
         flexible = {template.name: Flexibility(template.stock) for template in self.templates}
         self.flexible = flexible
         self.openings = Openings(self.joined, self.reservations, flexible, problem.policy.min_values == "BestEffort")
@@ -124,7 +131,8 @@ class Run:
             if stopped or self._state == before:
                 break
         self._left, self._stopped = waiting, stopped
-        self.reservations.cheapen(Costs(self))
+        costs = Costs(self)
+        self.reservations.cheapen(costs, costs.even)
         for claim in self.claims:
             # A price kept pods out that would have made the claim dearer; a launch may fall back to dearer types.
             if claim.cost_max is not None and self.reservations.holds(claim.number) is None:
@@ -187,6 +195,8 @@ class Run:
         candidates = self.candidates(each, step)
         if not candidates:
             return False
+        elsewhere: set[tuple[int, Requirements]] = set()
+        """What claims are that count on reservations, and that the pod cannot join because it has to be elsewhere."""
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
             if not here:
@@ -195,10 +205,15 @@ class Run:
                 if not here >> number & 1:
                     continue
                 claim = self.claims[number]
+                like = (id(claim.template), claim.requirements)
+                if like in elsewhere and self.reservations.holds(number) is not None:
+                    continue
                 found = self.openings.fitting(claim, each, step, new=False)
                 if isinstance(found, Fitting):
                     self.commit(claim, each, position, step, found)
                     return True
+                if found.detail is NOWHERE and len(step.places) == 1:
+                    elsewhere.add(like)
                 if step.final and found.rule not in PASSING:
                     step.closed_claims |= 1 << number
         return False
@@ -216,9 +231,10 @@ class Run:
         """Whether nothing known about the class rules out one claim."""
         if step.closed_claims >> claim.number & 1:
             return False
-        return not any(self._keeps_out(group, claim, step, chosen) for group, chosen in step.groups) and not any(
-            self._keeps_out(group, claim, step, False) for group in each.kept_out
-        )
+        for group, chosen in step.groups:
+            if self._keeps_out(group, claim, step, chosen):
+                return False
+        return not any(self._keeps_out(group, claim, step, False) for group in each.kept_out)
 
     def _keeps_out(self, group: Group, claim: Claim, step: Step, chosen: bool) -> bool:
         if group.key == HOSTNAME:

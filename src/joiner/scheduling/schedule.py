@@ -1,10 +1,12 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from joiner.model.meta import replace
 from joiner.scheduling import spotwidth
+from joiner.scheduling.classes import PodClass
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
@@ -12,7 +14,7 @@ from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run, TooDear
+from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
@@ -32,17 +34,18 @@ DEARER_NODES: Final = (1, 10, 100, 1000)
 """How many times the usual charge is tried for nodes when limits bind."""
 
 
-def _planners(pods: int, classes: int) -> tuple[type[Run], ...]:
+def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
     """The ways that are worth their time, beside first fit, which is the net under all of them."""
     if pods <= 1:
-        return ()  # first fit buys the cheapest node for a single pod; there is nothing to gain
+        # First fit buys the cheapest node for a single pod, unless topology picks a domain by what is cheap on average.
+        return () if all(step.final for each in classes for step in each.steps) else (PricedRun,)
     if pods <= TINY:
         return BY_HAND
     if pods <= SMALL:
         return (*BY_HAND, *BY_PROGRAMME)
     if pods < LARGE:
         return (PricedRun, RoundedRun)
-    return (RoundedRun,) if pods >= MANY_ALIKE * classes else (PricedRun,)
+    return (RoundedRun,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
 
 
 def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
@@ -53,7 +56,7 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     granted = effort or Unlimited()
     desk = Desk(problem)
     charged = charge(problem)
-    planners = _planners(len(problem.pods), len(desk.classes))
+    planners = _planners(len(problem.pods), desk.classes)
     runs = _placed(problem, planners, granted, desk)
     complete = [run for run in runs if run.sound and not run.left_over()]
     by_price = [each for each in planners if issubclass(each, PricedRun)]
@@ -73,7 +76,7 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     except TooDear:
         return _best(complete, charged)
     if net.left_over() and _limits_and_priorities(problem):
-        return _by_priority(problem, granted, desk, net).plan()
+        net = _by_priority(problem, granted, desk, net)
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
     if charged:
@@ -82,9 +85,12 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
 
 
 def _placed(problem: Problem, planners: Iterable[type[Run]], effort: Effort, desk: Desk) -> list[Run]:
-    runs = [planner(problem, effort, desk) for planner in planners]
-    for run in runs:
-        run.place()
+    runs: list[Run] = []
+    for planner in planners:
+        run = planner(problem, effort, desk)
+        with suppress(NothingNew):
+            run.place()
+            runs.append(run)
     return runs
 
 

@@ -16,9 +16,11 @@ PLENTY = 1e18
 class Share:
     """Pods of one class that ask for the same, and wait."""
 
-    __slots__ = ("alike", "by_itself", "each", "host_groups", "plain", "positions", "size", "step")
+    __slots__ = ("alike", "by_itself", "each", "groups", "host_groups", "plain", "positions", "size", "step")
 
     size: "Size"
+    groups: int
+    """A number for the groups they must satisfy: the same for all shares with the same groups."""
 
     def __init__(self, each: PodClass, step: Step, positions: list[int]) -> None:
         self.each = each

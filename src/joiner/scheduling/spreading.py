@@ -47,10 +47,8 @@ class Spreading:
         self._decided.append((group, step.strict.at(group.key)))
         for domain, members in self._apportioned(group, step, each, positions).items():
             there = self._run.joined.only(Requirement(group.key, (domain,)))
-            narrowed = self._run.joined.of(step.requirements, there) if step.requirements else there
-            strict = self._run.joined.of(step.strict, there) if step.strict else there
-            assert narrowed is not None
-            assert strict is not None
+            # The pod takes the label for granted: that nobody but the pool speaks of it is no contradiction.
+            narrowed, strict = (self._run.joined.the(asked & there) for asked in (step.requirements, step.strict))
             rest = tuple((other, counted) for other, counted in step.groups if other is not group)
             pinned = Step(narrowed, strict, step.tolerations, rest, step.marks, step.places)
             pinned.final = all(other.key == HOSTNAME for other, _ in rest) and step.final

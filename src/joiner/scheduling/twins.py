@@ -22,7 +22,7 @@ def repeat(run: "PricedRun", claim: Claim, most: int) -> int:
     if contents is None:
         return 0
     most = min(most, *(_waiting(who) // count for who, count in contents.items()))
-    found = Fitting(claim.requirements, claim.units, claim.amounts, (), claim.min_values)
+    found = Fitting(claim.requirements, claim.units, claim.amounts, 0, claim.min_values)
     for made in range(most):
         if run.effort.spent():
             return made

@@ -26,9 +26,8 @@ from joiner.scheduling.claims import (
 )
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.dials import charge
-from joiner.scheduling.dominance import flags, undominated
-from joiner.scheduling.kinds import Kinds, KindTable, Vector, how_many
-from joiner.scheduling.run import Run
+from joiner.scheduling.kinds import Kinds, Vector, how_many
+from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.sizes import Share, Size, host_limit
 from joiner.scheduling.spreading import Spreading
 from joiner.scheduling.template import Template
@@ -53,14 +52,13 @@ class PricedRun(Run):
         rest = [position for position in waiting if not self._stays(position)]
         self._unplaced: list[int] = []
         self._choices: dict[object, tuple[Template, Requirements] | None] = {}
+        self._numbers: dict[tuple[tuple[Group, bool], ...], int] = {}
         self.share_of: dict[int, Share] = {}
         """The identity of a step to the pods that are at it."""
         self.charge = charge(self._problem)
         self._last: tuple[Size | None, float | None, dict[Size, int]] = (None, None, {})
         sizes = self._sizes(rest)
-        self._rooms = {id(template): self._room(template) for template in self.templates}
-        self._kinds = KindTable(self.joined, self._rooms)
-        self._largest: dict[tuple[int, int], npt.NDArray[np.float64]] = {}
+        self._kinds = self._desk.kinds
         for size in sizes:
             size.worth = self._worth(size)
         self._arrange(sizes)
@@ -125,6 +123,7 @@ class PricedRun(Run):
             size = sizes[key] = Size(len(sizes), template, each.amounts, requirements)
             size.host_group, size.host_most = group, most
         share.size = size
+        share.groups = self._numbers.setdefault(share.step.groups, len(self._numbers))
         self.share_of[id(share.step)] = share
         size.shares.append(share)
         size.left += len(share.positions)
@@ -145,15 +144,6 @@ class PricedRun(Run):
                 joined = self.joined.of(template.requirements, step.requirements)
                 return None if joined is None else (template, joined)
         return None
-
-    def _room(self, template: Template) -> npt.NDArray[np.float64]:
-        """What units of the pool have left beside their daemons."""
-        stock = template.stock
-        room = np.array([[each.get(name, 0) for name in self.names] for each in stock.allocatable], dtype=np.float64)
-        for group in template.daemons:
-            if any(group.amounts):
-                room[flags(group.units, len(room))] -= np.array(group.amounts, dtype=np.float64)
-        return room
 
     def _worth(self, size: Size) -> float:
         kinds = self._kinds.of(size.template, size.requirements)
@@ -257,8 +247,9 @@ class PricedRun(Run):
     def _fill(self, claim: Claim) -> dict[Size, int]:
         """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
-        barred: set[tuple[tuple[Group, bool], ...]] = set()
-        room = self._tops(claim) - np.array(claim.amounts, dtype=np.float64)
+        barred: set[int] = set()
+        tops = self._kinds.tops(claim.template, self.openings.to_be_had(claim))
+        room = tops - np.array(claim.amounts, dtype=np.float64)
         todo = self._open_sizes[_holds(room, self._wanted[self._open_sizes])]
         while len(todo):
             for at, number in enumerate(todo.tolist()):
@@ -280,11 +271,12 @@ class PricedRun(Run):
                 break
         return taken
 
-    def _fill_with(self, claim: Claim, size: Size, barred: set[tuple[tuple[Group, bool], ...]]) -> int:
+    def _fill_with(self, claim: Claim, size: Size, barred: set[int]) -> int:
         """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
         placed = tries = 0
+        size.shares = [share for share in size.shares if share.positions]
         for share in reversed(size.shares):
-            if not share.positions or share.step.groups in barred or not self.considers(claim, share.each, share.step):
+            if share.groups in barred or not self.considers(claim, share.each, share.step):
                 continue
             count, refused = self.put(claim, share, size.left)
             if refused is not None and refused.rule == PRICE and self._pays(claim, share, size):
@@ -295,7 +287,7 @@ class PricedRun(Run):
             if tries >= _TRIES or (refused is not None and self._no_room(claim, share, refused)):
                 break
             if refused is not None and refused.rule == RESERVATIONS:
-                barred.add(share.step.groups)  # there is room: it is the domain that is not where the reservation is
+                barred.add(share.groups)  # there is room: it is the domain that is not where the reservation is
         size.left -= placed
         return placed
 
@@ -305,8 +297,8 @@ class PricedRun(Run):
             return refused.rule in _NO_ROOM
         if refused.rule == RESERVATIONS:
             return not self.openings.has_room(claim, share.each, share.step)
-        amounts = share.each.amounts
-        return refused.rule == RESOURCES and not claim.template.how_many(claim.units, claim.amounts, amounts, 1)
+        units, amounts = self.openings.to_be_had(claim), share.each.amounts
+        return refused.rule == RESOURCES and not claim.template.how_many(units, claim.amounts, amounts, 1)
 
     def _pays(self, claim: Claim, share: Share, size: Size) -> bool:
         """Whether pods are worth what they would make the claim dearer by; if so, it may cost that much from now on."""
@@ -320,24 +312,12 @@ class PricedRun(Run):
         if best is None:
             return False
         cost = best.offering.cost
-        room = self._rooms[id(claim.template)]
-        left = room[flags(found.units, len(room))] - np.array(claim.amounts, dtype=np.float64)
-        count = min(len(share.positions), size.host_most, float(how_many(left, size.amounts).max()))
+        most = int(min(len(share.positions), size.host_most))
+        count = claim.template.how_many(found.units, claim.amounts, share.each.amounts, most)
         if cost - before > _SHARE_OF_WORTH * count * size.worth:
             return False
         claim.cost_max = cost
         return True
-
-    def _tops(self, claim: Claim) -> npt.NDArray[np.float64]:
-        """What pods have on the largest nodes that the claim may still be: those of which none is larger in every way."""
-        key = (id(claim.template), claim.units)
-        found = self._largest.get(key)
-        if found is None:
-            room = self._rooms[id(claim.template)]
-            room = room[flags(claim.units, len(room))]
-            room = room[np.lexsort(-room.T[::-1])]
-            found = self._largest[key] = room[undominated(room)]
-        return found
 
     def put(self, claim: Claim, share: Share, most: int) -> tuple[int, Refused | None]:
         """Up to so many pods of a share as the claim takes, and why it takes no more."""
@@ -354,7 +334,9 @@ class PricedRun(Run):
     def _as_many(self, claim: Claim, share: Share, most: int) -> tuple[int, Fitting | Refused]:
         """The largest number of pods, up to some, that the claim takes at once, and what it would be then; or why none."""
         each, step, template = share.each, share.step, claim.template
-        room = template.how_many(claim.units, claim.amounts, each.amounts, most) if most > 1 else 1
+        room = most
+        if most > 1:
+            room = template.how_many(self.openings.to_be_had(claim), claim.amounts, each.amounts, most)
         if not room:
             return 0, Refused(RESOURCES)
         found = self.openings.fitting(claim, each, step, new=False, count=room)
@@ -370,9 +352,17 @@ class PricedRun(Run):
 
 
 class ConstrainedFirstRun(PricedRun):
-    """The same, but pods with fewer kinds of node to choose from come first, so that others fill up around them."""
+    """The same, but pods with fewer kinds of node to choose from come first, so that others fill up around them.
+
+    Where all have the same choice it gives up: the plan would be the same.
+    """
 
     planner = "worth, constrained first"
+
+    def _arrange(self, sizes: list[Size]) -> None:
+        super()._arrange(sizes)
+        if self._ordered == sorted(sizes, key=super()._precedence):
+            raise NothingNew
 
     def _precedence(self, size: Size) -> tuple[float, int]:
         kinds = self._kinds.of(size.template, size.requirements)

@@ -215,6 +215,11 @@ def test_options_become_the_policy() -> None:
         pytest.param({"instanceTypesByNodePool": {"default": ["x"]}}, 'no type "x"', id="no such type"),
         pytest.param({"instanceTypesFile": "gone.json"}, "instanceTypesFile gone.json: No such", id="no such file"),
         pytest.param({"boundPods": [pod("b")]}, "boundPods[0] (b) has no spec.nodeName", id="bound to nothing"),
+        pytest.param(
+            {"boundPods": [{"metadata": {"name": "b"}, "spec": {"containers": 1}}]},
+            "boundPods[0] (b): spec: Expected `array`, got `int` - at `$.containers`",
+            id="a bad bound pod",
+        ),
         pytest.param({"deletingNodes": ["n"]}, "deletingNodes: no such node(s) ['n']", id="no such node"),
         pytest.param({"objects": [{"kind": "CSINode", "spec": 1}]}, "objects[0]: Expected `object`", id="a bad object"),
         pytest.param({"options": {"preferencePolicy": "Maybe"}}, "Invalid enum value 'Maybe'", id="no such policy"),

@@ -66,7 +66,10 @@ def test_one_thing_is_given_up_at_a_time_in_the_stated_order() -> None:
         (1, 0, 0, 0, 1, False),
         (1, 0, 0, 0, 0, False),
         (1, 0, 0, 0, 0, True),
+        (1, 0, 0, 0, 0, True),
+        (1, 0, 0, 0, 0, True),
     ]
+    assert [step.terms for step in found[-2:]] == [found[0].terms[:1], found[0].terms[1:]]
     assert {len(step.spread) for step in found} == {1}
 
 

@@ -20,65 +20,103 @@ NAMES = ("x", "y", "z")
 def test_a_claim_gets_one_and_others_what_is_left() -> None:
     found = Reservations({"x": 1})
 
-    assert [found.hold(claim, ("x",)) for claim in range(2)] == [True, False]
+    assert [found.hold(claim, found.those(("x",))) for claim in range(2)] == [True, False]
     assert (found.holds(0), found.holds(1)) == ("x", None)
 
 
 def test_claims_make_room_for_one_that_has_less_choice() -> None:
     found = Reservations({"x": 1, "y": 1})
-    found.hold(0, ("x", "y"))
+    found.hold(0, found.those(("x", "y")))
 
-    assert found.hold(1, ("x",))
+    assert found.hold(1, found.those(("x",)))
     assert (found.holds(0), found.holds(1)) == ("y", "x")
 
 
 def test_asking_changes_nothing() -> None:
     found = Reservations({"x": 1, "y": 1})
-    found.hold(0, ("x", "y"))
+    found.hold(0, found.those(("x", "y")))
 
-    assert found.can_hold(1, ("x",))
+    assert found.can_hold(1, found.those(("x",)))
     assert (found.holds(0), found.holds(1)) == ("x", None)
 
 
 def test_a_claim_that_lets_go_leaves_it_to_others() -> None:
     found = Reservations({"x": 1})
-    found.hold(0, ("x",))
+    found.hold(0, found.those(("x",)))
     found.release(0)
 
-    assert found.hold(1, ("x",))
+    assert found.hold(1, found.those(("x",)))
 
 
 def test_a_claim_may_change_to_what_another_gives_up_for_its_own() -> None:
     found = Reservations({"x": 1, "y": 1})
-    found.hold(0, ("x",))
-    found.hold(1, ("x", "y"))
+    found.hold(0, found.those(("x",)))
+    found.hold(1, found.those(("x", "y")))
 
-    assert found.hold(0, ("y",))
+    assert found.hold(0, found.those(("y",)))
     assert (found.holds(0), found.holds(1)) == ("y", "x")
 
 
 def test_a_wish_that_cannot_be_met_leaves_the_claim_what_it_had() -> None:
     found = Reservations({"x": 1, "y": 1})
-    found.hold(0, ("x",))
-    found.hold(1, ("y",))
+    found.hold(0, found.those(("x",)))
+    found.hold(1, found.those(("y",)))
 
-    assert not found.hold(0, ("y",))
+    assert not found.hold(0, found.those(("y",)))
     assert (found.holds(0), found.holds(1)) == ("x", "y")
 
 
 def test_a_reservation_nobody_has_heard_of_is_never_given() -> None:
-    assert not Reservations({"x": 1}).hold(0, ("unheard",))
+    found = Reservations({"x": 1})
+
+    assert not found.hold(0, found.those(("unheard",)))
 
 
-@pytest.mark.parametrize("first", [("x", "y"), ("y", "x")])
-def test_in_the_end_claims_move_and_swap_to_what_is_cheapest(first: tuple[str, str]) -> None:
+COSTS = {(0, "x"): 1.0, (0, "y"): 2.0, (1, "x"): 1.0, (1, "y"): 9.0}
+
+
+def test_in_the_end_claims_swap_to_what_is_cheapest() -> None:
     found = Reservations({"x": 1, "y": 1})
     for claim in range(2):
-        found.hold(claim, (first[claim], first[1 - claim]))
+        found.hold(claim, found.those("xy"))
 
-    found.cheapen(lambda claim, name: {(0, "x"): 1.0, (0, "y"): 2.0, (1, "x"): 1.0, (1, "y"): 9.0}[claim, name])
+    found.cheapen(lambda claim, name: COSTS[claim, name])
 
     assert (found.holds(0), found.holds(1)) == ("y", "x")
+
+
+def test_in_the_end_claims_move_to_what_is_cheapest() -> None:
+    found = Reservations({"x": 1, "y": 1})
+    found.hold(0, found.those("xy"))
+
+    found.cheapen(lambda _, name: {"x": 2.0, "y": 1.0}[name], even=("x", "y"))
+
+    assert found.holds(0) == "y"
+
+
+@pytest.mark.parametrize(("even", "swapped"), [(("x", "y"), False), (("x",), True), (("y",), True)])
+def test_nobody_is_asked_what_swapping_two_would_cost_that_cost_all_the_same(
+    even: tuple[str, ...], swapped: bool
+) -> None:
+    found, asked = Reservations({"x": 1, "y": 1}), list[str]()
+    for claim in range(2):
+        found.hold(claim, found.those("xy"))
+
+    found.cheapen(lambda claim, name: asked.append(name) or COSTS[claim, name], even)  # type: ignore[func-returns-value]
+
+    assert (bool(asked), found.holds(0) == "y") == (swapped, swapped)
+
+
+def test_what_is_within_reach_hangs_on_what_others_can_do_without() -> None:
+    found = Reservations({"x": 1, "y": 1, "z": 1})
+    found.hold(0, found.those("xy"))
+    found.hold(1, found.those("z"))
+    assert found.names(found.within_reach(2)) == ("x", "y")
+
+    found.hold(0, found.those("x"))
+
+    assert found.names(found.within_reach(2)) == ("y",)
+    assert [found.names(found.within_reach(claim)) for claim in range(2)] == [("x", "y"), ("y", "z")]
 
 
 moves = st.lists(
@@ -113,9 +151,9 @@ def test_whoever_can_have_one_gets_one_and_none_is_oversold(
             wanted.pop(claim, None)
         else:
             asked = {**wanted, claim: names}
-            promised = found.can_hold(claim, names)
-            assert promised == possible(asked, left)
-            assert found.hold(claim, names) == promised
+            promised = found.can_hold(claim, found.those(names))
+            assert promised == bool(found.within_reach(claim) & found.those(names)) == possible(asked, left)
+            assert found.hold(claim, found.those(names)) == promised
             wanted = asked if promised else wanted
         given_out = Counter(filter(None, (found.holds(each) for each in range(6))))
         assert all(given_out[name] <= left[name] for name in NAMES)

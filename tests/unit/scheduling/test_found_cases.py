@@ -1,0 +1,140 @@
+"""Questions that a comparison with another scheduler showed to be answered badly. Each stays here for ever."""
+
+from typing import Any
+
+import pytest
+from tests.builders import (
+    existing_node,
+    instance_type,
+    near_to,
+    node_pool,
+    offering,
+    pod,
+    pods,
+    problem,
+    requirement,
+    spread_over,
+)
+
+from joiner.catalog.market import InstanceType
+from joiner.model import resources
+from joiner.model.codec import decode
+from joiner.model.labels import ARCH, ZONE
+from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.scheduling.problem import Storage
+from joiner.scheduling.schedule import schedule
+
+TEAM = "example.com/team"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def test_pods_that_spread_over_a_label_of_the_pools_may_choose_something_else_too() -> None:
+    red, blue = (node_pool(name, labels={TEAM: name}) for name in ("red", "blue"))
+    waiting = pods(2, nodeSelector={ARCH: "amd64"}, topologySpreadConstraints=[spread_over("web", TEAM)])
+
+    plan = schedule(problem(waiting, red, blue))
+
+    assert sorted(claim.nodepool for claim in plan.claims) == ["blue", "red"]
+
+
+def in_zones(name: str, zones: str, price: float, cpu: int = 2) -> InstanceType:
+    ways = [offering(zone=zone, price=price) for zone in zones]
+    return instance_type(name, ways, capacity=resources.of(cpu=cpu, memory="8Gi", pods=20))
+
+
+CHEAP_WHERE_THE_LARGE_IS_NOT = in_zones("small", "abc", 1.0, cpu=1), in_zones("large", "b", 9.0, cpu=8)
+TWO_SPREADS = [spread_over("web"), spread_over("web", TEAM)]
+WITH_COMPANY = [
+    pytest.param({"topologySpreadConstraints": [spread_over("web")]}, id="spread"),
+    pytest.param({"topologySpreadConstraints": TWO_SPREADS}, id="two spreads"),
+    pytest.param({"affinity": near_to("web")}, id="affinity"),
+]
+
+
+@pytest.mark.parametrize("rule", WITH_COMPANY)
+@pytest.mark.parametrize("count", [1, 3])
+def test_of_equal_domains_one_is_taken_where_something_can_be_bought(rule: dict[str, Any], count: int) -> None:
+    pool = node_pool(requirements=[requirement(TEAM, "In", "red", "blue")])
+
+    plan = schedule(problem(pods(count, cpu="4", **rule), pool, types=CHEAP_WHERE_THE_LARGE_IS_NOT))
+
+    assert plan.claims
+    assert all(claim.requirements[ZONE].values == {"b"} for claim in plan.claims)
+
+
+def test_a_preference_that_nobody_can_meet_does_not_cost_a_pod_its_other_terms() -> None:
+    wish = {"weight": 1, "preference": {"matchExpressions": [requirement(ZONE, "In", "nowhere")]}}
+    terms = [{"matchExpressions": [requirement(ZONE, "In", zone)]} for zone in ("b", "mars")]
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}, PREFERRED: [wish]}}
+
+    plan = schedule(problem([pod(affinity=affinity)]))
+
+    assert [claim.requirements[ZONE].values for claim in plan.claims] == [{"b"}]
+
+
+def bound_volume(name: str, zone: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+    claim = {
+        "metadata": {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": name},
+    }
+    there = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement(ZONE, "In", zone)]}]}}
+    volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": there}}
+    return decode(claim, PersistentVolumeClaim), decode(volume, PersistentVolume)
+
+
+@pytest.mark.parametrize("held", ["first", "second"])
+def test_a_pod_that_may_be_anywhere_leaves_the_zone_to_its_sibling_whose_volume_is_there(held: str) -> None:
+    claim, volume = bound_volume("data", "b")
+    rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web", minDomains=3)]}
+    waiting = [pod(name, claims=["data"] if name == held else [], **rule) for name in ("first", "second")]
+    node = existing_node("there", zone="b")
+
+    plan = schedule(problem(waiting, nodes=(node,), storage=Storage(claims=(claim,), volumes=(volume,))))
+
+    assert not plan.refusals
+
+
+def test_a_pod_that_is_left_over_does_not_make_the_others_dearer() -> None:
+    kinds = (in_zones("small", "a", 1.0, cpu=2), in_zones("large", "a", 5.0, cpu=8))
+    others = [*pods(3, cpu="2", memory="100Mi"), *pods(8, "tiny", cpu="200m", memory="100Mi")]
+    hopeless = pod("hopeless", cpu="100", priority=100)
+    pool = node_pool(limits={"cpu": "1000"})
+
+    alone, together = (schedule(problem(waiting, pool, types=kinds)) for waiting in (others, [*others, hopeless]))
+
+    assert together.price == alone.price
+
+
+def test_a_single_pod_goes_to_the_zone_where_its_own_node_is_cheap() -> None:
+    kinds = (
+        instance_type("small", [offering(zone="a", price=1.0), offering(zone="b", price=3.0)]),
+        in_zones("huge", "a", 100.0, cpu=64),
+    )
+
+    plan = schedule(problem(pods(1, topologySpreadConstraints=[spread_over("web")]), types=kinds))
+
+    assert plan.price == 1.0
+
+
+def test_a_group_that_stays_together_starts_on_a_node_that_is_bought_anyway() -> None:
+    kinds = (in_zones("small", "a", 1.0, cpu=2), in_zones("large", "b", 9.0, cpu=8))
+    waiting = [pod("big", cpu="4"), pod("web", cpu="1", labels={"app": "web"}, affinity=near_to("web"))]
+
+    plan = schedule(problem(waiting, types=kinds))
+
+    assert [len(claim.pods) for claim in plan.claims] == [2]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="of equally empty zones the cheapest is taken, though a sibling's volume needs it"
+)
+def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs() -> None:
+    stored = [bound_volume(name, zone) for name, zone in (("one", "a"), ("two", "a"), ("three", "b"))]
+    storage = Storage(claims=tuple(claim for claim, _ in stored), volumes=tuple(volume for _, volume in stored))
+    rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web")]}
+    held = [pod(claim.name, claims=[claim.name], **rule) for claim, _ in stored]
+
+    plan = schedule(problem([*held, pod("free", **rule), pod("open", **rule)], storage=storage))
+
+    assert not plan.refusals
