@@ -24,8 +24,7 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import K
 from joiner.controllers.claims import Wish, dynamic_claim
-from joiner.controllers.provisioning import plan_for
-from joiner.controllers.question import policy_of
+from joiner.controllers.question import plan_for, policy_of
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node

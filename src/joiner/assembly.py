@@ -40,18 +40,22 @@ from joiner.controllers.reservations import ReservationEnds
 from joiner.controllers.static import StaticDeprovisioning, StaticProvisioning
 from joiner.controllers.termination import Termination
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import Controller
+from joiner.kube.controller import Change, Controller
 from joiner.kube.informer import Informers
 from joiner.kube.manager import Manager
 from joiner.kube.tasks import Tasks
+from joiner.model import labels
 from joiner.model.meta import KubeObject
+from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.observe.catalogs import CatalogCollector
-from joiner.observe.cluster import ClusterCollector, ConditionCollector
-from joiner.observe.conditions import Transitions
+from joiner.model.pod import Pod
+from joiner.observe.catalogs import CatalogCollector, OfferingCollector
+from joiner.observe.cluster import ClusterCollector, StateCollector
+from joiner.observe.conditions import ConditionCollector, Transitions, watched_kinds
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
+from joiner.observe.pods import PodCollector
 from joiner.observe.provider import Metered
 from joiner.options import Options, OptionsError
 from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
@@ -106,11 +110,12 @@ class Joiner:
         self._chance = random.getrandbits(64)
         self._spread = spread
         self.tasks = Tasks()
-        self.metrics = Metrics()
+        self.metrics = Metrics(clock)
         self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
         self.informers = Informers(client, INDEXES)
-        self.provider = Metered(connect(_CachedClasses(self.informers), client, self.tasks), clock, self.metrics)
+        provider = connect(_CachedClasses(self.informers), client, self.tasks)
+        self.provider = Metered(provider, clock, self.metrics, self._pool_of)
         self.vocabulary = self.provider.vocabulary()
         self.managed = Managed(self.provider.node_classes())
         self.cluster = Cluster(self.vocabulary, self.managed)
@@ -119,7 +124,6 @@ class Joiner:
         self.catalogs = Catalogs(self.provider, self.adjustments, clock)
         for kind in self.provider.node_classes():
             self.informers.of(kind)
-        self.metrics.registry.register(CatalogCollector(self.catalogs.stats))
         self._observe()
         self.controllers = (*self._provisioning(), *self._lives(), *self._disruption(), *self._pools())
         self._told = failed
@@ -130,23 +134,48 @@ class Joiner:
         self._told(controller, key, error)
 
     def _observe(self) -> None:
-        kinds: tuple[type[KubeObject], ...] = (NodeClaim, NodePool)
-        PodWatch(self.informers, self.cluster, self.metrics)
-        ConditionWatch(self.informers, Transitions(self.metrics.registry, self.clock, kinds), kinds)
-        if not self.options.disable_cluster_state_observability:
-            pools = self.informers.of(NodePool).store
-            self.metrics.registry.register(
-                ClusterCollector(
-                    cluster=self.cluster,
-                    pools=pools.all,
+        """What is told without anybody deciding by it. Most of it is only read when somebody scrapes."""
+        told: dict[str, Any] = {"cluster": self.cluster, "pools": self._own_pools, "clock": self.clock}
+        register = self.metrics.registry.register
+        register(CatalogCollector(self.catalogs.stats))
+        register(StateCollector(**told))
+        self.informers.of(NodePool).listen(self._pool_gone)
+        if not self.options.disable_detailed_metrics:
+            register(OfferingCollector(self.catalogs.supplies))
+        if self.options.disable_cluster_state_observability:
+            return
+        register(ClusterCollector(**told, vocabulary=self.vocabulary, price=self.catalogs.price))
+        self._observe_conditions()
+        pods = PodWatch(self.informers, self.cluster, self.metrics)
+        if not self.options.disable_detailed_metrics:
+            register(
+                PodCollector(
+                    pods=self.informers.of(Pod).store.all,
+                    nodes=self.informers.of(Node).store.all,
+                    times=self.cluster.times,
+                    starting=pods.is_starting,
                     clock=self.clock,
-                    vocabulary=self.vocabulary,
-                    pods=not self.options.disable_detailed_metrics,
-                    price=self.catalogs.price,
                 )
             )
-            objects = {kind: self.informers.of(kind).store.all for kind in kinds}
-            self.metrics.registry.register(ConditionCollector(self.clock, objects))
+
+    def _observe_conditions(self) -> None:
+        gates, registry = self.options.gates, self.metrics.registry
+        kinds = watched_kinds(self.provider.node_classes(), overlays=gates.node_overlay, buffers=gates.capacity_buffer)
+        ConditionWatch(self.informers, Transitions(registry, self.clock, kinds), self.recorder, kinds)
+        objects = {each: self.informers.of(each.kind).store.all for each in kinds}
+        registry.register(ConditionCollector(self.clock, objects))
+
+    def _own_pools(self) -> tuple[NodePool, ...]:
+        return tuple(pool for pool in self.informers.all(NodePool) if self.managed.pool(pool))
+
+    def _pool_gone(self, change: Change) -> None:
+        """Nothing is told of a pool that is gone."""
+        if change.after is None:
+            self.catalogs.forget(change.before.name)
+
+    def _pool_of(self, machine: str) -> str:
+        claims = self.informers.by(NodeClaim, "provider-id", machine)
+        return claims[0].metadata.labels.get(labels.NODEPOOL, "") if claims else ""
 
     def _provisioning(self) -> tuple[Controller, ...]:
         """Pods in, claims out."""
@@ -253,7 +282,12 @@ class Joiner:
         if self.options.legacy_node_repair:
             return commands, Health(**common, provider=self.provider, policies=policies)
         return commands, Repair(
-            **mirrored, catalogs=self.catalogs, commands=commands, vocabulary=self.vocabulary, policies=policies
+            **mirrored,
+            catalogs=self.catalogs,
+            commands=commands,
+            vocabulary=self.vocabulary,
+            policies=policies,
+            spread=self._spread,
         )
 
     def _pools(self) -> tuple[Controller, ...]:

@@ -149,6 +149,11 @@ class Catalogs:
         offerings = found.offerings if found is not None else ()
         return next((each.price for each in offerings if (each.zone, each.capacity_type) == wanted), None)
 
+    def supplies(self) -> tuple[tuple[InstanceType, ...], ...]:
+        """What the provider said last, once for each supply that pools buy from."""
+        found = (self._entries[pool].raw for pool in sorted(self._entries))
+        return tuple({id(raw): raw for raw in found if raw is not None}.values())
+
     def forget(self, pool: str) -> None:
         """Drop what is known of a pool that is gone."""
         self._entries.pop(pool, None)

@@ -63,7 +63,7 @@ class CloudProvider(Protocol):
 
     Everything is handed out frozen and may be shared by all callers. A provider caches nothing of what it derives: the
     catalogue cache in front of it does, by `generation`. It never decides what to buy: it chooses only among the options it is
-    handed.
+    handed. One that has to do something with a machine before its node is registered has `registration_hooks`, too.
     """
 
     @property

@@ -304,7 +304,8 @@ class Commands(Reconciler):
         for each in command.candidates:
             assert each.claim is not None
             self._cluster.unmark_for_deletion(each.claim.name)
-            self._recorder.publish(each.claim, "DisruptionBlocked", f"it could not be replaced: {problem}")
+            for thing in filter(None, (each.node, each.claim)):
+                self._recorder.publish(thing, "DisruptionBlocked", f"it could not be replaced: {problem}")
             self._free(each)
 
     def _free(self, each: StateNode) -> None:

@@ -62,7 +62,7 @@ class Consistency(Reconciler):
         message = "; ".join(wrong)
         edit.false(CONSISTENT_STATE_FOUND, reason="ConsistencyCheckFailed", message=message)
         await edit.write(self._client)
-        self._recorder.publish(claim, "FailedConsistencyCheck", message, warning=True)
+        self._recorder.publish(claim, "FailedConsistencyCheck", message, dedupe=(message,))
         return Result(REMIND_S)
 
 

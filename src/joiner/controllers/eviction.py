@@ -81,7 +81,7 @@ class EvictionQueue(Reconciler):
         now = self._clock.now()
         if pod is not None and node is not None and pod.metadata.uid == order.uid:
             if order.deadline is not None and drain.must_be_forced(pod, order.deadline, now):
-                await self._delete(pod, order.deadline, now)
+                await self._delete(pod, order, order.deadline, now)
             elif podrules.is_evictable(pod, now) and not await self._evict(pod, node, order):
                 self._orders[key] = replace(order, refused=order.refused + 1)
                 return Result(self.backoff.after(order.refused + 1))
@@ -90,7 +90,7 @@ class EvictionQueue(Reconciler):
             del self._orders[key]
         return DONE
 
-    async def _delete(self, pod: Pod, deadline: datetime, now: datetime) -> None:
+    async def _delete(self, pod: Pod, order: Order, deadline: datetime, now: datetime) -> None:
         grace = drain.forced_grace_s(deadline, now)
         try:
             await self._client.delete(Pod, pod.name, pod.metadata.namespace, uid=pod.metadata.uid, grace_period_s=grace)
@@ -98,6 +98,7 @@ class EvictionQueue(Reconciler):
             return
         message = f"deleted with {grace} s of grace: its node must be gone by {deadline:%Y-%m-%d %H:%M:%S} UTC"
         self._recorder.publish(pod, "Disrupted", message)
+        self._metrics.pods_drained_total.labels(reason=order.reason).inc()
         self._settle(pod)
 
     async def _evict(self, pod: Pod, node: Node, order: Order) -> bool:
@@ -112,7 +113,7 @@ class EvictionQueue(Reconciler):
         except EvictionBlocked as error:
             code = "429"
             message = f"pod {key_of(pod)} cannot be evicted: {error}"
-            self._recorder.publish(node, "FailedDraining", message, warning=True)
+            self._recorder.publish(node, "FailedDraining", message)
         self._metrics.pods_eviction_requests_total.labels(code=code).inc()
         if code == "200":
             self._metrics.pods_drained_total.labels(reason=order.reason).inc()

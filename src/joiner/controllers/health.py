@@ -85,7 +85,7 @@ class Health(Reconciler):
         where = f"of NodePool {pool}" if pool else "of the cluster"
         message = f"{broken} of {len(alike)} nodes {where} are broken, more than {repair.MOST_BROKEN_PERCENT}%"
         for thing in (node, claim):
-            self._recorder.publish(thing, "NodeRepairBlocked", f"{message}: none is repaired", warning=True)
+            self._recorder.publish(thing, "NodeRepairBlocked", f"{message}: none is repaired")
         return True
 
     async def _remove(self, claim: NodeClaim, condition: str, now: datetime) -> None:

@@ -8,14 +8,13 @@ plans again only if anything changed that could change the answer: a shortage th
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
-from itertools import count
 from typing import Final, NamedTuple, Protocol
 
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.controllers.batcher import Batcher
 from joiner.controllers.claims import Claims, Wish
-from joiner.controllers.question import Pools, SpreadDefaults, policy_of
+from joiner.controllers.question import Pools, SpreadDefaults, plan_for, policy_of
 from joiner.controllers.telling import CONTROLLER, Teller, name_of, real_pods
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
@@ -29,10 +28,10 @@ from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED, is_among
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
+from joiner.observe.planning import Planning
 from joiner.options import Options
 from joiner.scheduling.plan import Plan, Reason, Refusal
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster
@@ -160,14 +159,13 @@ class Provisioner(Reconciler):
         self._claims = claims
         self._batcher = batcher
         self._clock = clock
-        self._metrics = metrics
         self._vocabulary = vocabulary
         self._room = room
         self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
         self._compute = compute
         self._policy = policy_of(options)
         self._teller = Teller(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
-        self._numbers = count(1)
+        self._planning = Planning(metrics, clock, CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
 
@@ -205,7 +203,7 @@ class Provisioner(Reconciler):
             vocabulary=self._vocabulary,
             stale_since=self._pools.stale_since(options),
         )
-        question = replace(question, pods=self._spread.given(question.pods))
+        question = self._spread.applied(question)
         resting = self._resting(question)
         known = self._answered
         if known is not None and same(known.question, question) and known.resting == resting:
@@ -245,30 +243,8 @@ class Provisioner(Reconciler):
             await self._room.tell(plan, pods)
 
     async def _planned(self, question: Problem) -> Plan:
-        number, began = str(next(self._numbers)), self._clock.monotonic()
-        waiting = self._metrics.scheduler_queue_depth
-        waiting.labels(controller=CONTROLLER, scheduling_id=number).set(len(question.pods))
-        try:
+        with self._planning.measured(len(question.pods)):
             return await self._compute(plan_for, question)
-        finally:
-            waiting.remove(CONTROLLER, number)
-            took = self._clock.monotonic() - began
-            self._metrics.scheduler_scheduling_duration_seconds.labels(controller=CONTROLLER).observe(took)
-
-
-def plan_for(question: Problem) -> Plan:
-    """The plan for a problem; pods that ask for devices are refused and never tried."""
-    refused = tuple(_asks_for_devices(pod) for pod in question.pods if pod.spec.resource_claims)
-    if refused:
-        question = replace(question, pods=tuple(pod for pod in question.pods if not pod.spec.resource_claims))
-    plan = schedule(question)
-    return replace(plan, refusals=(*plan.refusals, *refused)) if refused else plan
-
-
-def _asks_for_devices(pod: Pod) -> Refusal:
-    message = "the pod asks for devices by resource claims, which cannot be planned for yet"
-    reason = Reason(rule="devices", object=f"Pod {name_of(pod)}", message=message)
-    return Refusal(pod=name_of(pod), ignored=True, reasons=(reason,))
 
 
 def _rests(pod: Pod, until: datetime) -> Refusal:

@@ -4,18 +4,22 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+from joiner.catalog.build import Catalog
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.errors import CloudError
 from joiner.kube.informer import Informers
+from joiner.model import labels
 from joiner.model.cluster import Service
 from joiner.model.conditions import READY, is_true
+from joiner.model.meta import replace
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
 from joiner.options import Options
 from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
-from joiner.scheduling.plan import Reason
-from joiner.scheduling.problem import Policy, PoolOption
+from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.problem import Policy, PoolOption, Problem
+from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults, Selectors, with_defaults
 from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
@@ -28,6 +32,7 @@ CONTROLLERS: Final[tuple[type[ReplicaSet | StatefulSet | ReplicationController],
 )
 """What makes pods, and says which of them belong together."""
 NOTHING_TO_BUY: Final = "no instance type that can be bought now meets its requirements"
+ALL_TAKEN: Final = "no reservation that it can buy from has anything left, and it allows nothing else"
 
 
 class Pools:
@@ -60,7 +65,7 @@ class Pools:
                 skipped.append(_left_out(pool, str(error)))
                 continue
             if not catalog.eligible:
-                skipped.append(_left_out(pool, NOTHING_TO_BUY))
+                skipped.append(_left_out(pool, nothing_to_buy(catalog)))
             used = used_by(snapshot, pool.name, pool.spec.limits, catalog)
             options.append(PoolOption(pool=pool, catalog=catalog, used=used))
         return tuple(options), tuple(skipped)
@@ -75,12 +80,19 @@ class SpreadDefaults:
         for kind in (Service, *CONTROLLERS) if defaults else ():
             informers.of(kind)
 
-    def given(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-        """The pods with their constraints, own or given."""
+    def applied(self, question: Problem) -> Problem:
+        """The question with the constraints of its pods, own or given."""
         if not self._defaults:
-            return pods
+            return question
         controllers = (each for kind in CONTROLLERS for each in self._informers.all(kind))
-        return with_defaults(pods, self._defaults, Selectors(self._informers.all(Service), controllers))
+        selectors = Selectors(self._informers.all(Service), controllers)
+        return replace(question, pods=with_defaults(question.pods, self._defaults, selectors))
+
+
+def nothing_to_buy(catalog: Catalog) -> str:
+    """Why a pool that could buy at other times cannot buy now."""
+    ways = catalog.requirements.at(labels.CAPACITY_TYPE)
+    return ALL_TAKEN if not ways.complement and ways.values == {labels.RESERVED} else NOTHING_TO_BUY
 
 
 def _left_out(pool: NodePool, why: str) -> Reason:
@@ -97,3 +109,22 @@ def policy_of(options: Options) -> Policy:
         spot_width=SPOT_WIDTH,
         spot_width_cost=SPOT_WIDTH_COST,
     )
+
+
+def plan_for(question: Problem) -> Plan:
+    """The plan for a problem; pods that ask for devices are refused and never tried."""
+    refused = tuple(_asks_for_devices(pod) for pod in question.pods if pod.spec.resource_claims)
+    if refused:
+        question = replace(question, pods=tuple(pod for pod in question.pods if not pod.spec.resource_claims))
+    plan = schedule(question)
+    return replace(plan, refusals=(*plan.refusals, *refused)) if refused else plan
+
+
+def _asks_for_devices(pod: Pod) -> Refusal:
+    message = "the pod asks for devices by resource claims, which cannot be planned for yet"
+    reason = Reason(rule="devices", object=f"Pod {_name(pod)}", message=message)
+    return Refusal(pod=_name(pod), ignored=True, reasons=(reason,))
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.name}"

@@ -198,7 +198,9 @@ class Reboot(Reconciler):
     async def _issued(self, claim: NodeClaim, state: Condition, node: Node | None) -> Result:
         now = self._clock.now()
         initialized = find(claim.status.conditions, INITIALIZED)
-        began = _since(initialized) if initialized is not None and initialized.status == "Unknown" else _since(state)
+        began = _since(state)
+        if initialized is not None and initialized.status == "Unknown":  # of a node that never was complete: long ago
+            began = max(began, _since(initialized))
         if now >= began + RECOVERY:
             return await self._give_up(claim, state, RECOVERY_TIMEOUT, "the machine did not come back in time")
         left = Result((began + RECOVERY - now).total_seconds())
@@ -276,7 +278,7 @@ class Reboot(Reconciler):
 
     def _fail(self, claim: NodeClaim, state: Condition, result: str, problem: str) -> None:
         message = f"the machine could not be restarted: {problem}"
-        self._recorder.publish(claim, "RebootFailed", message, warning=True, dedupe=(str(_since(state)),))
+        self._recorder.publish(claim, "RebootFailed", message, dedupe=(str(_since(state)),))
         self._count(result, state)
 
     def _count(self, result: str, state: Condition) -> None:

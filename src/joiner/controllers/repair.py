@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from joiner.catalog.build import Catalog
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.errors import CloudError
@@ -16,9 +17,9 @@ from joiner.cloud.repair import RepairPolicy
 from joiner.controllers import commands
 from joiner.controllers.claims import Wish
 from joiner.controllers.commands import Command, Commands
-from joiner.controllers.question import Pools, policy_of
+from joiner.controllers.question import Pools, SpreadDefaults, plan_for, policy_of
 from joiner.controllers.status import StatusEdit
-from joiner.disruption import budgets, candidates, rehearsal, repair
+from joiner.disruption import budgets, candidates, rehearsal, repair, terminatefirst
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
@@ -38,9 +39,10 @@ from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
+from joiner.observe.planning import Planning
 from joiner.options import Options
 from joiner.scheduling.problem import PoolOption
-from joiner.scheduling.schedule import schedule
+from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.cluster import Cluster
 from joiner.state.cost import disturbance
 from joiner.state.managed import Managed
@@ -54,7 +56,6 @@ HEARING_S: Final = 0.5
 HEARING_TRIES: Final = 60
 """How often it is asked whether a cache has heard of our own decision, before we go on without."""
 REBOOT_DECISION: Final = "reboot"
-AT_LIMIT: Final = "static-at-limit"
 
 
 class Patient(NamedTuple):
@@ -107,12 +108,15 @@ class Repair(Reconciler):
         options: Options,
         vocabulary: Vocabulary,
         policies: Sequence[RepairPolicy],
+        spread: Defaults | None = None,
     ) -> None:
         self._client, self._informers, self._cluster = client, informers, cluster
         self._catalogs, self._commands, self._clock = catalogs, commands, clock
         self._recorder, self._metrics, self._options, self._vocabulary = recorder, metrics, options, vocabulary
         self._policies = tuple(policies)
         self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
+        self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
+        self._planning = Planning(metrics, clock, "disruption")
         self._reboots = repair.Reboots()
         self._broken: set[str] = set()
         self._in_vain: dict[str, _InVain] = {}
@@ -190,7 +194,7 @@ class Repair(Reconciler):
         if pool is None:
             return self._blocked(patient, f"NodePool {each.nodepool} is not there")
         try:
-            await self._catalogs.get(pool)
+            catalog = await self._catalogs.get(pool)
         except CloudError as error:
             return self._blocked(patient, f"NodePool {pool.name}: what it can buy is not known: {error}")
         if self._is_frozen(patient, pool) or not self._has_budget(patient, pool, snapshot, now):
@@ -199,7 +203,7 @@ class Repair(Reconciler):
         if patient.diagnosis.action == repair.REBOOT and not helpless:
             return await self._reboot(patient)
         if pool.spec.replicas is not None:
-            return await self._replace_static(patient, pool)
+            return await self._replace_static(patient, pool, catalog)
         return await self._replace(patient, snapshot)
 
     def _budgets(self, pods: Iterable[Pod]) -> candidates.Budgets:
@@ -214,9 +218,9 @@ class Repair(Reconciler):
         self._tell((patient.node, patient.claim), "DisruptionBlocked", f"it cannot be repaired: {why}")
         return False
 
-    def _tell(self, things: Iterable[KubeObject], reason: str, message: str, *, warning: bool = False) -> None:
+    def _tell(self, things: Iterable[KubeObject], reason: str, message: str, dedupe: Iterable[str] = ()) -> None:
         for thing in things:
-            self._recorder.publish(thing, reason, message, warning=warning)
+            self._recorder.publish(thing, reason, message, dedupe=dedupe)
 
     def _is_frozen(self, patient: Patient, pool: NodePool) -> bool:
         """Whether so many nodes of the pool are broken that something else must be wrong."""
@@ -228,24 +232,38 @@ class Repair(Reconciler):
             f"{broken} of {len(nodes)} nodes of NodePool {pool.name} are broken, more than"
             f" {repair.MOST_BROKEN_PERCENT}%: none is repaired"
         )
-        self._tell((patient.node, patient.claim, pool), "NodeRepairBlocked", message, warning=True)
+        self._tell((patient.node, patient.claim, pool), "NodeRepairBlocked", message)
         return True
 
     def _has_budget(self, patient: Patient, pool: NodePool, snapshot: Snapshot, now: datetime) -> bool:
         if not patient.each.initialized or budgets.left(pool, snapshot.nodes, repair.REASON, now) > 0:
             return True
-        self._tell((pool,), "DisruptionBlocked", f"its budgets let no node go for reason {repair.REASON} now")
+        message = f"its budgets let no node go for reason {repair.REASON} now"
+        self._tell((pool,), "DisruptionBlocked", message, (repair.REASON,))
         return False
 
     # -- how ----------------------------------------------------------------------------------------------------------
 
     async def _replace(self, patient: Patient, snapshot: Snapshot) -> bool:
         """Have other nodes ready for everything on it, then let it go."""
-        gone = (patient.each,)
+        uid = patient.claim.metadata.uid
         options, _ = await self._pools.options(snapshot)
-        known = self._in_vain.get(patient.claim.metadata.uid)
-        if known is not None and known.still_holds(snapshot, options):
-            return self._blocked(patient, known.obstacle)
+        known = self._in_vain.pop(uid, None)
+        if known is None or not known.still_holds(snapshot, options):
+            tried = self._rehearsed(patient, snapshot, options)
+            if not tried.obstacle:
+                command = self._command(patient, commands.REPLACE if tried.replacements else commands.DELETE)
+                return await self._commands.start(replace(command, replacements=_wishes(tried), nominated=tried.places))
+            without_it = self._after_it(patient, snapshot, options)
+            if without_it is not None and not without_it.obstacle:
+                return await self._go_first(patient, terminatefirst.NO_RESERVED_CAPACITY, without_it.places)
+            known = _InVain(snapshot, options, tried.obstacle)
+        self._in_vain[uid] = known
+        return self._blocked(patient, known.obstacle)
+
+    def _rehearsed(self, patient: Patient, snapshot: Snapshot, options: tuple[PoolOption, ...]) -> rehearsal.Rehearsal:
+        """What would happen if it went, and these pools could buy what others need."""
+        gone = (patient.each,)
         question = rehearsal.question_without(
             gone,
             snapshot,
@@ -255,42 +273,60 @@ class Repair(Reconciler):
             vocabulary=self._vocabulary,
             stale_since=self._pools.stale_since(options),
         )
+        question = self._spread.applied(question)
         began = self._clock.monotonic()
-        tried = rehearsal.rehearsed(schedule(question), question, gone, snapshot)
+        with self._planning.measured(len(question.pods)):
+            tried = rehearsal.rehearsed(plan_for(question), question, gone, snapshot)
         self._metrics.voluntary_disruption_decision_evaluation_duration_seconds.labels(
             reason=repair.REASON.lower(), consolidation_type=""
         ).observe(self._clock.monotonic() - began)
-        if tried.obstacle:
-            self._in_vain[patient.claim.metadata.uid] = _InVain(snapshot, options, tried.obstacle)
-            return self._blocked(patient, tried.obstacle)
-        self._in_vain.pop(patient.claim.metadata.uid, None)
-        replacements = _wishes(tried)
-        nominated = [name for name, pods in tried.plan.placements.items() if not set(tried.moved).isdisjoint(pods)]
-        command = self._command(patient, commands.REPLACE if replacements else commands.DELETE)
-        return await self._commands.start(replace(command, replacements=replacements, nominated=tuple(nominated)))
+        return tried
 
-    async def _replace_static(self, patient: Patient, pool: NodePool) -> bool:
+    def _after_it(
+        self, patient: Patient, snapshot: Snapshot, options: tuple[PoolOption, ...]
+    ) -> rehearsal.Rehearsal | None:
+        """What would happen once its place in a reservation is free; nothing if it has none, or is not to go first."""
+        reservation = terminatefirst.reservation_of(patient.each, self._vocabulary)
+        if not reservation or not self._options.gates.terminate_first_repair:
+            return None
+        freed = terminatefirst.credited(options, reservation)
+        return self._rehearsed(patient, snapshot, freed) if freed is not options else None
+
+    async def _replace_static(self, patient: Patient, pool: NodePool, catalog: Catalog) -> bool:
         """One for one, if the limit leaves room for one more; if not, the old one first, where that is wanted."""
         staying = [each for each in self._cluster.claims_of(pool.name) if not claimconditions.is_leaving(each)]
         if pool.spec.replicas is not None and len(staying) > pool.spec.replicas:
             return self._blocked(patient, f"NodePool {pool.name} has more nodes than it should have for now")
+        if terminatefirst.is_full(catalog):
+            reservation = terminatefirst.reservation_of(patient.each, self._vocabulary)
+            helps = bool(reservation) and terminatefirst.offers(catalog, reservation)
+            problem = f"nothing is left of the reservations that NodePool {pool.name} can buy from"
+            return await self._first(patient, pool, terminatefirst.NO_RESERVED_CAPACITY, problem, helps=helps)
         limit = pool.spec.limits.get(NODES)
         granted = self._cluster.reserve(pool.name, 1, None if limit is None else limit // MILLI)
         if not granted:
-            return await self._terminate_first(patient, pool)
+            problem = f"the limit of NodePool {pool.name} leaves no room for another node"
+            return await self._first(patient, pool, terminatefirst.AT_LIMIT, problem, helps=True)
         try:
             return await self._commands.start(replace(self._command(patient, commands.REPLACE), replicas=pool))
         finally:
             self._cluster.release(pool.name, granted)
 
-    async def _terminate_first(self, patient: Patient, pool: NodePool) -> bool:
+    async def _first(self, patient: Patient, pool: NodePool, reason: str, problem: str, *, helps: bool) -> bool:
+        """Let a node of a pool with a number of nodes go first, where that is wanted and helps; another one follows by itself."""
         usable = is_true(pool.status.conditions, READY) and pool.metadata.deletion_timestamp is None
-        if not self._options.gates.terminate_first_repair or not usable:
-            return self._blocked(patient, f"the limit of NodePool {pool.name} leaves no room for another node")
-        if not await self._commands.start(self._command(patient, commands.TERMINATE_FIRST)):
+        if not helps or not usable:
+            return self._blocked(patient, problem)
+        if not self._options.gates.terminate_first_repair:
+            return self._blocked(patient, f"{problem}; the feature gate TerminateFirstRepair would let it go first")
+        return await self._go_first(patient, reason)
+
+    async def _go_first(self, patient: Patient, reason: str, nominated: tuple[str, ...] = ()) -> bool:
+        command = replace(self._command(patient, commands.TERMINATE_FIRST), nominated=nominated)
+        if not await self._commands.start(command):
             return False
         self._metrics.voluntary_disruption_terminate_first_decisions_total.labels(
-            nodepool=pool.name, reason=repair.REASON.lower(), terminate_first_reason=AT_LIMIT
+            nodepool=patient.each.nodepool, reason=repair.REASON.lower(), terminate_first_reason=reason
         ).inc()
         return True
 

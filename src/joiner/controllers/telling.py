@@ -6,7 +6,7 @@ from typing import Final
 
 from joiner.clock import Clock
 from joiner.controllers.claims import Outcome
-from joiner.controllers.question import NOTHING_TO_BUY
+from joiner.controllers.question import nothing_to_buy
 from joiner.model.pod import Pod
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
@@ -49,12 +49,14 @@ class Teller:
         """Which pools can buy nothing, and how many pods wait for which zone."""
         for each in question.pools:
             if not each.catalog.eligible:
-                self._recorder.publish(each.pool, "NoCompatibleInstanceTypes", NOTHING_TO_BUY, warning=True)
+                self._recorder.publish(each.pool, "NoCompatibleInstanceTypes", nothing_to_buy(each.catalog))
         shelf = Shelf(question.storage, question.vocabulary)
         pods = real_pods(question).values()
         zones = Counter(effective_zone(pod, shelf, question.vocabulary) for pod in pods)
         gauge = self._metrics.scheduler_pending_pods_by_effective_zone_count
-        for zone in sorted(self._zones | zones.keys()):
+        for zone in sorted(self._zones - zones.keys()):
+            gauge.remove(CONTROLLER, zone)
+        for zone in sorted(zones):
             gauge.labels(controller=CONTROLLER, zone=zone).set(zones[zone])
         self._zones = frozenset(zones)
 
@@ -97,7 +99,7 @@ class Teller:
                 if outcome.claim is not None:
                     self._placed(pod, outcome.claim.name)
                 elif outcome.problem:
-                    self._recorder.publish(pod, "FailedScheduling", outcome.problem, warning=True)
+                    self._recorder.publish(pod, "FailedScheduling", outcome.problem)
 
     def _times(self, plan: Plan, known: dict[str, Pod]) -> None:
         now = self._clock.now()
@@ -120,7 +122,7 @@ class Teller:
             return
         reasons = refusal.reasons if refusal.ignored else (*refusal.reasons, *skipped)
         message = "; ".join(f"{each.object}: {each.message}" for each in reasons)
-        self._recorder.publish(pod, "FailedScheduling", f"Failed to schedule pod, {message}", warning=True)
+        self._recorder.publish(pod, "FailedScheduling", f"Failed to schedule pod, {message}")
 
     def _counts(self, plan: Plan) -> None:
         ignored = sum(each.ignored for each in plan.refusals)

@@ -140,7 +140,7 @@ class Termination(Reconciler):
         node = await self._close(node)
         if deadline is not None:
             message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
-            self._recorder.publish(node, "TerminationGracePeriodExpiring", message, warning=True)
+            self._recorder.publish(node, "TerminationGracePeriodExpiring", message)
         if claim is not None and _deadline_is_coming(claim):
             return DONE  # it will wake us; until then nobody knows how long pods may take
         now = self._clock.now()
@@ -190,7 +190,7 @@ class Termination(Reconciler):
         if standing.waiting:
             if edit is not None:
                 edit.unknown(claimconditions.DRAINED, reason="Draining", message="pods are leaving")
-            self._recorder.publish(node, "FailedDraining", _still_there(standing.waiting), warning=True)
+            self._recorder.publish(node, "FailedDraining", _still_there(standing.waiting))
             again = DONE if standing.again_at is None else Result(_seconds(standing.again_at, now))
             if standing.force:
                 return soonest(again, Result(INSTANCE_S))
@@ -205,9 +205,10 @@ class Termination(Reconciler):
             return
         problem, until = podrules.do_not_disrupt_problem(pod), drain.protected_until(pod)
         if problem is not None:
-            self._recorder.publish(pod, "InvalidDoNotDisruptAnnotation", problem, warning=True)
+            self._recorder.publish(pod, "InvalidDoNotDisruptAnnotation", problem, dedupe=(problem,))
         elif until is not None and until > now:
-            self._recorder.publish(pod, "DoNotDisruptUntil", f"not evicted before {until:%Y-%m-%d %H:%M:%S} UTC")
+            message = f"not evicted before {until:%Y-%m-%d %H:%M:%S} UTC"
+            self._recorder.publish(pod, "DoNotDisruptUntil", message, dedupe=(message,))
         elif until is not None:
             message = f"may be evicted since {until:%Y-%m-%d %H:%M:%S} UTC"
             self._recorder.publish(pod, "DoNotDisruptGracePeriodElapsed", message)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from joiner.model import podrules
+from joiner.model import podrules, resources
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Pod
@@ -30,6 +30,12 @@ class Rehearsal(Value):
         moved = frozenset(self.moved)
         return tuple(each for each in self.plan.claims if not moved.isdisjoint(each.pods))
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The nodes that pods of those nodes would go to."""
+        moved = frozenset(self.moved)
+        return tuple(name for name, pods in self.plan.placements.items() if not moved.isdisjoint(pods))
+
 
 def movers(gone: Iterable[StateNode]) -> tuple[Pod, ...]:
     """The pods that need another place when these nodes go, also those that may not be evicted now."""
@@ -51,8 +57,12 @@ def question_without(
     vocabulary: Vocabulary,
     stale_since: datetime | None = None,
 ) -> Problem:
-    """Everything that waits and everything on those nodes, to be placed anywhere but there."""
-    base = problem(snapshot, options, policy=policy, vocabulary=vocabulary, stale_since=stale_since)
+    """Everything that waits and everything on those nodes, to be placed anywhere but there.
+
+    They count against no limit any more: a pool that is full would else keep its broken nodes for ever.
+    """
+    left = tuple(_relieved(each, gone) for each in options)
+    base = problem(snapshot, left, policy=policy, vocabulary=vocabulary, stale_since=stale_since)
     names = {each.name for each in gone}
     leaving = {id(pod) for each in gone for pod in each.pods if podrules.is_reschedulable(pod)}
     labelled = {each.node.name: with_hostname(each.labels, each.node.name) for each in gone if each.node is not None}
@@ -64,6 +74,11 @@ def question_without(
         bound_nodes={**base.bound_nodes, **labelled},
         storage=storage,
     )
+
+
+def _relieved(option: PoolOption, gone: Sequence[StateNode]) -> PoolOption:
+    freed = resources.add(*(each.pool_usage for each in gone if each.nodepool == option.pool.name))
+    return replace(option, used=resources.subtract(option.used, freed)) if freed else option
 
 
 def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: Snapshot) -> Rehearsal:

@@ -1,6 +1,7 @@
 """What a controller is: a name, what wakes it, and one function from a key to when it wants to be asked again."""
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
 from joiner.kube.client import Key
@@ -8,6 +9,8 @@ from joiner.model.meta import KubeObject
 
 ALONE = Key("", "")
 """The one key of a controller that has no object of its own."""
+AT_WORK: ContextVar[str] = ContextVar("controller", default="")
+"""The name of the controller in whose work something is asked for. Only for those who measure: nobody decides by it."""
 
 
 class Change(NamedTuple):

@@ -6,7 +6,7 @@ Reading a cache never waits, and may be a little behind the server. Whoever writ
 import asyncio
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from joiner.kube.client import BOOKMARK, DELETED, Key, Reader, key_of
 from joiner.kube.controller import Change
@@ -29,13 +29,15 @@ class Store(Generic[K]):
         self._objects: dict[Key, K] = {}
         self._indexes = dict(indexes)
         self._found: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes}
+        self._values: dict[Key, list[tuple[str, ...]]] = {}
+        """What each object has in each index."""
         self._all: tuple[K, ...] | None = ()
         self._order: list[Key] = []
         """The keys in order, kept so: everything is asked for far more often than a key comes or goes."""
 
-    def get(self, key: Key) -> K | None:
-        """The object, if it is known."""
-        return self._objects.get(key)
+    def get(self, key: tuple[str, str]) -> K | None:
+        """The object, if it is known. A pair that says the same as a key will do."""
+        return self._objects.get(key)  # type: ignore[call-overload, no-any-return]
 
     def all(self) -> tuple[K, ...]:
         """Every object, by key; the very same answer as long as nothing changed."""
@@ -45,13 +47,14 @@ class Store(Generic[K]):
 
     def by(self, index: str, value: str) -> tuple[K, ...]:
         """The objects with that value in the index, by key."""
-        return tuple(self._objects[key] for key in sorted(self._found[index].get(value, ())))
+        found = self._found[index].get(value)
+        return tuple([self._objects[key] for key in sorted(found)]) if found else ()
 
     def put(self, thing: K) -> K | None:
         """Take in an object; gives what it takes the place of."""
         key = key_of(thing)
         before = self._objects.get(key)
-        self._reindex(key, before, thing)
+        self._reindex(key, thing)
         self._objects[key] = thing
         self._all = None
         if before is None:
@@ -63,17 +66,20 @@ class Store(Generic[K]):
         before = self._objects.pop(key, None)
         if before is not None:
             self._all = None
-            self._reindex(key, before, None)
+            self._reindex(key, None)
             del self._order[bisect_left(self._order, key)]
         return before
 
-    def _reindex(self, key: Key, before: K | None, after: K | None) -> None:
-        for name, values_of in self._indexes.items():
-            old = tuple(values_of(before)) if before is not None else ()
-            new = tuple(values_of(after)) if after is not None else ()
+    def _reindex(self, key: Key, thing: K | None) -> None:
+        had = self._values.pop(key, None) or [()] * len(self._indexes)
+        has = [tuple(values_of(thing)) if thing is not None else () for values_of in self._indexes.values()]
+        if thing is not None:
+            self._values[key] = has
+        if had == has:
+            return
+        for found, old, new in zip(self._found.values(), had, has, strict=True):
             if old == new:
                 continue
-            found = self._found[name]
             for value in dict.fromkeys(old):
                 found[value].pop(key, None)
                 if not found[value]:
@@ -174,16 +180,16 @@ class Informers:
 
     def of(self, kind: type[K]) -> Informer[K]:
         """The informer of a kind. All must be asked for before the start."""
-        found = self._informers.get(kind)
+        found: Any = self._informers.get(kind)
         if found is None:
             if self._started:
                 raise LookupError(f"{kind.kind} is not cached: ask for its informer before the start")
             found = self._informers[kind] = Informer(self._client, kind, self._indexes.get(kind, {}))
-        return cast("Informer[K]", found)
+        return found  # type: ignore[no-any-return]
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object as the cache has it."""
-        return self.of(kind).store.get(Key(namespace, name))
+        return self.of(kind).store.get((namespace, name))
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
         """Every object of the kind, by key."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from joiner.kube.client import Key
-from joiner.kube.controller import Change, Controller, Watch
+from joiner.kube.controller import AT_WORK, Change, Controller, Watch
 from joiner.kube.errors import Conflict, NotFound, Throttled
 from joiner.kube.informer import Informers
 from joiner.kube.queue import Queue
@@ -63,6 +63,7 @@ class _Running:
 
     async def _worker(self, key: Key | None) -> None:
         """One key after the other; a worker without one waits for the next, unless enough others do."""
+        AT_WORK.set(self.controller.name)
         turns = 0
         while key is not None:
             await self._work(key)
@@ -97,10 +98,15 @@ class _Running:
         finally:
             self.queue.done(key)
 
-    def wake(self, watch: Watch, change: Change) -> None:
-        """Something that is watched has changed."""
-        for key in watch.keys(change):
-            self.queue.add_after(key, watch.settle_s)
+    def waking(self, watch: Watch) -> Callable[[Change], None]:
+        """Who is told of every change of what is watched; mostly it wakes nobody."""
+        keys, settle_s, queue = watch.keys, watch.settle_s, self.queue
+
+        def wake(change: Change) -> None:
+            for key in keys(change):
+                queue.add_after(key, settle_s)
+
+        return wake
 
 
 class Depth(NamedTuple):
@@ -125,7 +131,7 @@ class Manager:
         self.started = False
 
     def _connect(self, running: _Running, watch: Watch) -> None:
-        self._informers.of(watch.kind).listen(lambda change: running.wake(watch, change))
+        self._informers.of(watch.kind).listen(running.waking(watch))
 
     def _broken(self, name: str, error: BaseException) -> None:
         self._error = error

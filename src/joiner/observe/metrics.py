@@ -8,10 +8,26 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from joiner.observe.families import Families, Family
+from joiner.clock import Clock
+from joiner.observe.families import CALLS, Families, Family, doubling
 
-REBOOT_SECONDS: Final = tuple(10.0 * 2**power for power in range(8))
+REBOOT_SECONDS: Final = doubling(10.0, 8)
 SCORES: Final = (0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0)
+LIFETIMES: Final = (
+    *(60.0 * minutes for minutes in (15, 30, 45)),
+    *(3600.0 * hours for hours in (1, 2, 4, 6, 8, 10, 12, 16, 20)),
+    *(86_400.0 * days for days in (1, 2, 3, 5, 10, 15, 20, 25, 30)),
+)
+"""How old nodes become: a quarter of an hour to a month."""
+NOT_YET: Final = {
+    "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": "the deletion costs of pods are managed",
+    "karpenter_pod_deletion_cost_pod_annotation_writes_total": "the deletion costs of pods are managed",
+    "karpenter_voluntary_disruption_consolidation_timeouts_total": "nodes are consolidated",
+    "karpenter_voluntary_disruption_failed_validations_total": "nodes are consolidated",
+    "karpenter_consolidation_score": "nodes are consolidated",
+    "karpenter_consolidation_moves_total": "nodes are consolidated",
+}
+"""Metrics that exist and that nothing counts yet, and what has to be built before something does."""
 _MODE: Final = ("nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 
 
@@ -29,10 +45,16 @@ class ClaimMetrics:
             "nodeclaims_disrupted_total", "Claims that somebody decided to remove.", "reason", *_MODE
         )
         self.nodeclaims_instance_termination_duration_seconds = make.histogram(
-            "nodeclaims_instance_termination_duration_seconds", "How long machines took to end.", "nodepool"
+            "nodeclaims_instance_termination_duration_seconds",
+            "How long machines took to end.",
+            "nodepool",
+            buckets=doubling(1.0, 11),
         )
         self.nodeclaims_termination_duration_seconds = make.histogram(
-            "nodeclaims_termination_duration_seconds", "How long claims took from deletion to being gone.", "nodepool"
+            "nodeclaims_termination_duration_seconds",
+            "How long claims took from deletion to being gone.",
+            "nodepool",
+            buckets=doubling(1.0, 12),
         )
         self.nodeclaims_unhealthy_disrupted_total = make.counter(
             "nodeclaims_unhealthy_disrupted_total",
@@ -46,10 +68,7 @@ class ClaimMetrics:
             "nodes_termination_duration_seconds", "How long nodes took from deletion to being gone.", "nodepool"
         )
         self.nodes_lifetime_duration_seconds = make.histogram(
-            "nodes_lifetime_duration_seconds",
-            "How old nodes became.",
-            "nodepool",
-            buckets=tuple(900.0 * 2**power for power in range(14)),
+            "nodes_lifetime_duration_seconds", "How old nodes became.", "nodepool", buckets=LIFETIMES
         )
         self.nodes_reboots_total = make.counter("nodes_reboots_total", "Nodes that were restarted.", "result")
         self.nodes_reboot_duration_seconds = make.histogram(
@@ -152,6 +171,8 @@ class DisruptionMetrics:
         self.voluntary_disruption_consolidation_timeouts_total = make.counter(
             f"{name}consolidation_timeouts_total", "Searches that ran out of time.", "consolidation_type"
         )
+        for searching in ("multi", "single"):  # there from the start, so that the first one shows as an increase
+            self.voluntary_disruption_consolidation_timeouts_total.labels(consolidation_type=searching)
         self.voluntary_disruption_failed_validations_total = make.counter(
             f"{name}failed_validations_total", "Decisions that did not hold at the second look.", "consolidation_type"
         )
@@ -171,16 +192,16 @@ class CloudMetrics:
 
     def __init__(self, make: Families) -> None:
         self.cloudprovider_duration_seconds = make.histogram(
-            "cloudprovider_duration_seconds", "How long the provider took.", "controller", "method", "provider"
-        )
+            "cloudprovider_duration_seconds",
+            "How long the provider took.",
+            "controller", "method", "provider",
+            buckets=CALLS,
+        )  # fmt: skip
         self.cloudprovider_errors_total = make.counter(
             "cloudprovider_errors_total",
             "How often the provider failed.",
             "controller", "method", "provider", "error", "nodepool",
         )  # fmt: skip
-        self.nodepools_cost_tracker_errors_total = make.counter(
-            "nodepools_cost_tracker_errors_total", "Nodes whose price could not be found.", "nodepool"
-        )
         self.build_info = make.gauge("build_info", "What is running.", "version", "goversion", "goarch", "commit")
         self.reconcile_errors_total = make.counter(
             "reconcile_errors_total", "Reconciles that failed and are tried again.", "controller", "error"
@@ -190,9 +211,10 @@ class CloudMetrics:
 class Metrics(ClaimMetrics, PodMetrics, SchedulerMetrics, DisruptionMetrics, CloudMetrics):
     """Everything that is counted, over one registry."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry if registry is not None else CollectorRegistry()
-        make = Families(self.registry)
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Summaries forget what is old by that clock."""
+        self.registry = CollectorRegistry()
+        make = Families(self.registry, clock)
         for part in (ClaimMetrics, PodMetrics, SchedulerMetrics, DisruptionMetrics, CloudMetrics):
             part.__init__(self, make)
         self.families: Iterable[Family] = tuple(make.made)

@@ -1,6 +1,6 @@
 """A provider that counts: how long every call takes, and which errors it ends with. It changes nothing else."""
 
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
 from joiner.admission.problem import Problem
@@ -8,7 +8,9 @@ from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, InsufficientCapacity, NodeClassNotReady
 from joiner.cloud.provider import CloudProvider, Details, Instance
+from joiner.cloud.registration import RegistrationHook, hooks_of
 from joiner.cloud.repair import RepairPolicy
+from joiner.kube.controller import AT_WORK
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
@@ -17,6 +19,8 @@ from joiner.model.nodepool import NodePool
 from joiner.observe.metrics import Metrics
 
 T = TypeVar("T")
+_NOBODY: Final = str
+"""Makes the empty name: the call is about no pool, or nobody knows about which."""
 
 _ERRORS: Final = (
     (InsufficientCapacity, "InsufficientCapacityError"),
@@ -26,10 +30,16 @@ _ERRORS: Final = (
 
 
 class Metered:
-    """Another provider, with a meter on every call that goes out."""
+    """Another provider, with a meter on every call that goes out. `pool_of` tells whose machine an id is."""
 
-    def __init__(self, provider: CloudProvider, clock: Clock, metrics: Metrics) -> None:
-        self._provider, self._clock, self._metrics = provider, clock, metrics
+    def __init__(
+        self,
+        provider: CloudProvider,
+        clock: Clock,
+        metrics: Metrics,
+        pool_of: Callable[[str], str] = lambda machine: "",
+    ) -> None:
+        self._provider, self._clock, self._metrics, self._pool_of = provider, clock, metrics, pool_of
 
     @property
     def name(self) -> str:
@@ -47,6 +57,10 @@ class Metered:
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
         """The other's."""
         return self._provider.repair_policies()
+
+    def registration_hooks(self) -> tuple[RegistrationHook, ...]:
+        """The other's, if it has any."""
+        return hooks_of(self._provider)
 
     def generation(self, pool: NodePool) -> Hashable:
         """The other's."""
@@ -66,43 +80,43 @@ class Metered:
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The other's, counted."""
-        return await self._counted("GetInstanceTypes", pool.name, self._provider.instance_types(pool))
+        return await self._counted("GetInstanceTypes", lambda: pool.name, self._provider.instance_types(pool))
 
     async def create(self, claim: NodeClaim, options: Sequence[Option]) -> Instance:
         """The other's, counted."""
-        return await self._counted("Create", _pool(claim), self._provider.create(claim, options))
+        return await self._counted("Create", lambda: _pool(claim), self._provider.create(claim, options))
 
     async def get(self, provider_id: str) -> Instance:
         """The other's, counted."""
-        return await self._counted("Get", "", self._provider.get(provider_id))
+        return await self._counted("Get", _NOBODY, self._provider.get(provider_id))
 
     async def list(self) -> tuple[Instance, ...]:
         """The other's, counted."""
-        return await self._counted("List", "", self._provider.list())
+        return await self._counted("List", _NOBODY, self._provider.list())
 
     async def delete(self, provider_id: str) -> None:
         """The other's, counted."""
-        await self._counted("Delete", "", self._provider.delete(provider_id))
+        await self._counted("Delete", lambda: self._pool_of(provider_id), self._provider.delete(provider_id))
 
     async def reboot(self, claim: NodeClaim, operation_id: str) -> None:
         """The other's, counted."""
-        await self._counted("Reboot", _pool(claim), self._provider.reboot(claim, operation_id))
+        await self._counted("Reboot", lambda: _pool(claim), self._provider.reboot(claim, operation_id))
 
     async def drift_reason(self, claim: NodeClaim) -> str:
         """The other's, counted."""
-        return await self._counted("IsDrifted", _pool(claim), self._provider.drift_reason(claim))
+        return await self._counted("IsDrifted", lambda: _pool(claim), self._provider.drift_reason(claim))
 
-    async def _counted(self, method: str, pool: str, call: Awaitable[T]) -> T:
-        started = self._clock.monotonic()
+    async def _counted(self, method: str, pool: Callable[[], str], call: Awaitable[T]) -> T:
+        controller, started = AT_WORK.get(), self._clock.monotonic()
         try:
             return await call
         except CloudError as error:
             named = next((name for kind, name in _ERRORS if isinstance(error, kind)), "unknown")
-            self._metrics.cloudprovider_errors_total.labels("", method, self.name, named, pool).inc()
+            self._metrics.cloudprovider_errors_total.labels(controller, method, self.name, named, pool()).inc()
             raise
         finally:
             took = self._clock.monotonic() - started
-            self._metrics.cloudprovider_duration_seconds.labels("", method, self.name).observe(took)
+            self._metrics.cloudprovider_duration_seconds.labels(controller, method, self.name).observe(took)
 
 
 def _pool(claim: NodeClaim) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from random import Random
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 from joiner.clock import Clock
 from joiner.kube.client import DELETED, Key, Listing, key_of
@@ -76,14 +76,15 @@ class ApiServer:
 
     def shelf(self, kind: type[K]) -> Shelf[K]:
         """Where the objects of a kind are."""
-        shelf = self._shelves.get(kind)
+        shelf: Any = self._shelves.get(kind)
         if shelf is None:
             shelf = self._shelves[kind] = Shelf(kind, self._history)
-        return cast("Shelf[K]", shelf)
+        return shelf  # type: ignore[no-any-return]
 
     def find(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object, if there is one."""
-        return self.shelf(kind).objects.get(Key(namespace, name))
+        key: Any = (namespace, name)  # as good as a key, and made sooner
+        return self.shelf(kind).objects.get(key)
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K:
         """The object. Raises NotFound."""
@@ -179,9 +180,10 @@ class ApiServer:
 
     def _for_change(self, before: K, after: K, locked: bool) -> K:
         stored = self.get(type(before), before.metadata.name, before.metadata.namespace)
-        for name in ("name", "namespace", "uid"):
-            if getattr(before.metadata, name) != getattr(after.metadata, name):
-                raise Invalid(f"{stored.kind} {key_of(stored)}: metadata.{name} cannot be changed")
+        if before.metadata is not after.metadata:
+            for name in ("name", "namespace", "uid"):
+                if getattr(before.metadata, name) != getattr(after.metadata, name):
+                    raise Invalid(f"{stored.kind} {key_of(stored)}: metadata.{name} cannot be changed")
         if locked and before.metadata.resource_version != stored.metadata.resource_version:
             raise Conflict(
                 f"{stored.kind} {key_of(stored)} is at version {stored.metadata.resource_version}"

@@ -68,7 +68,8 @@ class Budgets:
         """An object came, changed or went."""
         latest = after if after is not None else before
         if isinstance(latest, Pod):
-            self._pod(latest, gone=after is None)
+            if self._covered.get(latest.metadata.namespace) and not _counts_the_same(before, after):
+                self._pod(latest, gone=after is None)
         elif isinstance(latest, PodDisruptionBudget):
             if after is None:
                 self._covered.get(latest.metadata.namespace, {}).pop(latest.name, None)
@@ -179,6 +180,13 @@ class Budgets:
                 f" and has {status.current_healthy}: Pod {key_of(pod)} cannot go now"
             )
         self._write(budget, replace(status, disruptions_allowed=status.disruptions_allowed - 1))
+
+
+def _counts_the_same(before: KubeObject | None, after: KubeObject | None) -> bool:
+    """Whether a pod changed in nothing that a budget looks at."""
+    if not isinstance(before, Pod) or not isinstance(after, Pod) or before.metadata.uid != after.metadata.uid:
+        return False
+    return before.metadata.labels == after.metadata.labels and _member(before) == _member(after)
 
 
 def _member(pod: Pod) -> _Member:

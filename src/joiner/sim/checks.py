@@ -125,7 +125,8 @@ class Checks:
         """The finalizer of a node goes only after its machine; and what we write on a node drives no pod from it."""
         before, after = write.before, write.after
         if write.actor == JOINER and before is not None and after is not None and not _serves_the_same(before, after):
-            for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == after.name]:
+            name = after.name
+            for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == name]:
                 if not _ended(lodger) and lodger.metadata.deletion_timestamp is None:
                     self._placed(lodger)
         if write.actor != JOINER or before is None or labels.TERMINATION_FINALIZER not in before.metadata.finalizers:

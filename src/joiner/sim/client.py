@@ -4,7 +4,6 @@ Every call waits once before it takes effect and once after, so that a caller wh
 never heard of. Somebody who meddles may raise errors, slow calls down, answer with what was, and break watches.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 from joiner.kube.client import Key, Listing, WatchEvent, key_of
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod
+from joiner.sim.loop import pause
 
 if TYPE_CHECKING:
     from joiner.sim.apiserver import ApiServer
@@ -175,7 +175,7 @@ class SimClient:
         """One way between client and server."""
         delay = self._latency() + more_s
         if delay > 0:
-            await asyncio.sleep(delay)
+            await pause(delay)
 
     async def _carry(self, call: Call, effect: Callable[[], R]) -> R:
         await self.travel(self.meddler.before(call))
@@ -220,7 +220,7 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
     async def _meddle(self, event: WatchEvent[K]) -> None:
         told = self._client.meddler.event(self._call, event)
         if told.delay_s > 0:
-            await asyncio.sleep(told.delay_s)
+            await pause(told.delay_s)
         if told.broken:
             raise StopAsyncIteration
         self._place = max(self._place - told.again, 0)
@@ -232,4 +232,5 @@ def _drawn(latency: Latency, random: Random) -> Callable[[], float]:
     least, most = latency
     if most <= 0:
         return lambda: 0.0
-    return lambda: random.uniform(least, most)
+    span, chance = most - least, random.random
+    return lambda: least + span * chance()

@@ -72,6 +72,16 @@ class Device(NamedTuple):
     """How long after the node is ready it shows."""
 
 
+class Hook(NamedTuple):
+    """Something that is done with every machine before its node counts as registered."""
+
+    name: str
+    after_s: float
+    """How long it takes from the purchase on."""
+    labels: Mapping[str, str]
+    """What is known of the machine once it is done."""
+
+
 class Sale(NamedTuple):
     """How an attempt to buy went: the machine, if there was one, and what was found dry before."""
 
@@ -102,6 +112,8 @@ class PretendCloud:
         self.machines.listen(self._keep_books)
         self.asked: list[Callable[[NodeClaim, tuple[Mapping[str, str], ...]], None]] = []
         """Told of every wish to buy, before it is granted or refused, with the labels of each machine that would do."""
+        self.hooks: list[Hook] = []
+        """What nodes wait for before they are registered."""
         self._fates: list[Fate] = []
         self._devices: list[Device] = []
         self._cancelled: dict[str, None] = {}

@@ -15,13 +15,14 @@ from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import Details, Instance, NodeClasses
+from joiner.cloud.registration import Answer, RegistrationHook
 from joiner.cloud.repair import RepairPolicy
 from joiner.cloud.sources.reservation import reserve, standings
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.sim.cloud import PretendCloud
+from joiner.sim.cloud import Hook, PretendCloud
 from joiner.sim.machines import SHUTTING_DOWN, Machine
 
 T = TypeVar("T")
@@ -147,6 +148,18 @@ class PretendProvider:
             raise RebootRefused(f"machine {provider_id} cannot be restarted")
         self._cloud.machines.reboot(provider_id, operation_id)
 
+    def registration_hooks(self) -> tuple[RegistrationHook, ...]:
+        """What nodes wait for, as long as the cloud needs for it."""
+        return tuple(PretendHook(self, each) for each in self._cloud.hooks)
+
+    async def done(self, hook: Hook, claim: NodeClaim) -> Answer:
+        """How far the cloud is with what it does before a node is registered."""
+        return await self._call("get", claim.name, lambda: self._done(hook, self._found(claim.status.provider_id)))
+
+    def _done(self, hook: Hook, machine: Machine) -> Answer:
+        left = hook.after_s - (self._cloud.clock.now() - machine.launched_at).total_seconds()
+        return Answer(again_s=left) if left > 0 else Answer(labels=hook.labels)
+
     async def drift_reason(self, claim: NodeClaim) -> str:
         """A machine in a reservation that its class no longer lists is not what the class asks for."""
         machine = self._cloud.machines.get(claim.status.provider_id)
@@ -187,3 +200,19 @@ class PretendProvider:
             launched_at=machine.launched_at,
             terminating=machine.state == SHUTTING_DOWN or not machine.alive,
         )
+
+
+class PretendHook:
+    """Something that nodes wait for before they are registered, as one process sees it."""
+
+    def __init__(self, provider: PretendProvider, hook: Hook) -> None:
+        self._provider, self._hook = provider, hook
+
+    @property
+    def name(self) -> str:
+        """As the story calls it."""
+        return self._hook.name
+
+    async def registered(self, claim: NodeClaim) -> Answer:
+        """Whether the cloud is done with the machine of a claim."""
+        return await self._provider.done(self._hook, claim)

@@ -4,6 +4,7 @@ For eighty minutes people, fate and bad connections do what they can. Then every
 """
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,8 +61,14 @@ class Outcome(Value):
 
 def hunt(seed: int, *, chances: Chances | None = None, trace: Trace | None = None) -> Outcome:
     """Play the world of a seed to its end, or to the first thing that may not be."""
-    # The seed also decides in which order tasks take their turns.
-    return run(lambda loop: _Hunt(loop, seed, chances or Chances(), trace).play(), shuffle=Random(f"turns {seed}"))
+    collects = gc.isenabled()
+    gc.disable()  # a world is small, lives for seconds, and goes as a whole: looking through it meanwhile finds little
+    try:
+        # The seed also decides in which order tasks take their turns.
+        return run(lambda loop: _Hunt(loop, seed, chances or Chances(), trace).play(), shuffle=Random(f"turns {seed}"))
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Hunt:

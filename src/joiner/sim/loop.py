@@ -9,7 +9,7 @@ import contextlib
 import contextvars
 import heapq
 from asyncio import Handle, TimerHandle
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
@@ -32,6 +32,34 @@ class Standstill(RuntimeError):
     """Somebody is always ready, and time never moves on."""
 
 
+class _Turn(Handle):
+    """A handle made with less ado: there are tens of thousands in a run, and nobody debugs this loop."""
+
+    __slots__ = ()
+
+    def __init__(self, callback: Any, args: Any, loop: "VirtualLoop", context: contextvars.Context | None) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
+class _Timer(TimerHandle):
+    """The same for a handle with a time."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Any, args: Any, loop: "VirtualLoop", context: contextvars.Context | None
+    ) -> None:
+        _Turn.__init__(self, callback, args, loop, context)  # type: ignore[arg-type]
+        self._when = when
+        self._scheduled = True
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """The loop. With a `shuffle` the tasks that are ready at one moment take their turns in an order drawn from it."""
 
@@ -39,13 +67,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now = 0.0
         self._shuffle = shuffle
-        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._timers: list[tuple[float, int, TimerHandle | asyncio.Future[None]]] = []
         self._count = 0
         self._cancelled = 0
+        """How many timers were cancelled since those that were have been swept away."""
         self._rounds = 0
         self._names: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._broken: BaseException | None = None
         self._ready: Any  # the queue of the base class, which hands it out to nobody
+
+    get_debug = staticmethod(bool)
+    """Never; and every future asks."""
 
     def time(self) -> float:
         """Seconds since the loop was made."""
@@ -55,7 +87,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> Handle:
         """Run it in the next round."""
-        handle = Handle(callback, args, self, context)
+        handle = _Turn(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -67,10 +99,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> TimerHandle:
         """Run it at that time. Of two with the same time the one that was asked for first comes first."""
-        handle = TimerHandle(when, callback, args, self, context)
+        handle = _Timer(when, callback, args, self, context)
         self._count += 1
         heapq.heappush(self._timers, (when, self._count, handle))
-        handle._scheduled = True  # type: ignore[attr-defined]
         return handle
 
     def call_later(
@@ -83,9 +114,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run it after so many seconds."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
+    def pause(self, seconds: float) -> "asyncio.Future[None]":
+        """What `asyncio.sleep` waits for, without what it does around it: most of what happens in a world is waiting."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self)
+        self._count += 1
+        heapq.heappush(self._timers, (self._now + seconds, self._count, future))
+        return future
+
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
-        if not handle._scheduled:  # type: ignore[attr-defined]
-            return  # it has had its turn
         self._cancelled += 1
         if self._cancelled > 1000 and self._cancelled * 2 > len(self._timers):
             self._timers = [each for each in self._timers if not each[2].cancelled()]
@@ -112,12 +148,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._rounds > MOST_ROUNDS:
             self._rounds = 0
             raise Standstill(f"time stands still at {self._now} s; ready: {self._ready_names()}")
-        turns = [ready.popleft() for _ in range(len(ready))]
+        turns = list(ready)
+        ready.clear()
         if self._shuffle is not None and len(turns) > 1:
             self._change_turns(turns, self._shuffle)
-        for handle in turns:
-            if not handle._cancelled:
-                handle._run()
+        for turn in turns:
+            if not turn._cancelled:
+                turn._run()
             if self._broken is not None:
                 self.raise_what_broke()
 
@@ -131,7 +168,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heapq.heappop(timers)
-            self._cancelled -= 1
         if not timers:
             raise Deadlock(f"nothing is ready and nothing is due; waiting: {self._waiting()}")
         when = timers[0][0]
@@ -139,15 +175,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._now = when
             self._rounds = 0
         while timers and timers[0][0] <= self._now:
-            handle = heapq.heappop(timers)[2]
-            handle._scheduled = False  # type: ignore[attr-defined]
-            if handle.cancelled():
-                self._cancelled -= 1
-            else:
-                self._ready.append(handle)
+            turn = heapq.heappop(timers)[2]
+            if isinstance(turn, asyncio.Future):
+                if not turn.done():
+                    turn.set_result(None)
+            elif not turn.cancelled():
+                self._ready.append(turn)
 
     def _ready_names(self) -> str:
-        tasks = (getattr(handle._callback, "__self__", None) for handle in self._ready)
+        tasks = (getattr(turn._callback, "__self__", None) for turn in self._ready)
         return ", ".join(each.get_name() for each in tasks if isinstance(each, asyncio.Task)) or "callbacks"
 
     def _waiting(self) -> str:
@@ -158,8 +194,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Only tasks change places with tasks: the library counts on the order of its own callbacks."""
         places = [
             place
-            for place, handle in enumerate(turns)
-            if isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+            for place, turn in enumerate(turns)
+            if isinstance(getattr(turn._callback, "__self__", None), asyncio.Task)
         ]
         if len(places) > 1:
             moved = [turns[place] for place in places]
@@ -187,16 +223,25 @@ def _described(context: dict[str, Any]) -> str:
     return f"{context['message'].partition('(')[0].strip()}{name}"
 
 
+def pause(seconds: float) -> Awaitable[None]:
+    """Wait; in a virtual world as cheaply as can be."""
+    loop = asyncio.get_running_loop()
+    return loop.pause(seconds) if isinstance(loop, VirtualLoop) else asyncio.sleep(seconds)
+
+
 class VirtualClock:
     """The time of day in a virtual world: an epoch, the time of the loop, and the steps that somebody gave it."""
 
     def __init__(self, loop: VirtualLoop, epoch: datetime = EPOCH) -> None:
         self._loop = loop
         self._epoch = epoch
+        self._read = (0.0, epoch)
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
-        return self._epoch + timedelta(seconds=self._loop._now)
+        if self._read[0] != self._loop._now:  # many look at the clock at one moment
+            self._read = (self._loop._now, self._epoch + timedelta(seconds=self._loop._now))
+        return self._read[1]
 
     def monotonic(self) -> float:
         """Seconds since the loop was made; no step touches it."""
@@ -205,6 +250,7 @@ class VirtualClock:
     def step(self, seconds: float) -> None:
         """Set the time of day forward, or back, as a bad time service does."""
         self._epoch += timedelta(seconds=seconds)
+        self._read = (self._loop._now, self._epoch + timedelta(seconds=self._loop._now))
 
 
 def run(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], *, shuffle: Random | None = None) -> T:

@@ -3,7 +3,7 @@
 Maps are merged key by key, lists are replaced as a whole, and moments lose what the wire would not carry.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, get_args
@@ -16,7 +16,7 @@ from joiner.model.microtime import MicroTime
 S = TypeVar("S", bound=Struct)
 
 
-def merged(stored: S, before: S, after: S, names: Container[str] | None = None) -> S:
+def merged(stored: S, before: S, after: S, names: frozenset[str] | None = None) -> S:
     """The stored value with everything that differs between the other two. The same object when nothing does.
 
     With names, only these fields are looked at.
@@ -24,13 +24,16 @@ def merged(stored: S, before: S, after: S, names: Container[str] | None = None) 
     if before is after:
         return stored
     changes = {}
-    for field in codec.fields(type(after)):
-        if names is not None and field.name not in names:
-            continue
+    for field in _chosen(type(after), names):
         had, wanted = getattr(before, field.name), getattr(after, field.name)
         if had is not wanted and had != wanted:
             changes[field.name] = _field(field, getattr(stored, field.name), had, wanted)
     return structs.replace(stored, **changes) if changes else stored
+
+
+@cache
+def _chosen(kind: type[Struct], names: frozenset[str] | None) -> tuple[codec.WrittenField, ...]:
+    return tuple(field for field in codec.fields(kind) if names is None or field.name in names)
 
 
 def _field(field: codec.WrittenField, stored: Any, had: Any, wanted: Any) -> Any:

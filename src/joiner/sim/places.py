@@ -210,6 +210,12 @@ class Places:
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.drivers: dict[str, CSINode] = {}
+        self._kept: dict[type, dict[Any, Any]] = {
+            PersistentVolumeClaim: self.claims,
+            PersistentVolume: self.volumes,
+            StorageClass: self.classes,
+            CSINode: self.drivers,
+        }
         self.log: list[str] = []
         """Names of the nodes that something happened to, in order."""
         self.epoch = 0
@@ -241,13 +247,7 @@ class Places:
             self._keep(thing, gone=after is None)
 
     def _keep(self, thing: KubeObject, *, gone: bool) -> None:
-        shelves: dict[type, dict[Any, Any]] = {
-            PersistentVolumeClaim: self.claims,
-            PersistentVolume: self.volumes,
-            StorageClass: self.classes,
-            CSINode: self.drivers,
-        }
-        kept = shelves.get(type(thing))
+        kept = self._kept.get(type(thing))
         if kept is None:
             return
         self.storage_changes += 1
@@ -291,7 +291,7 @@ class Places:
         room = self.rooms.get(pod.spec.node_name)
         if room is None:
             room = self.rooms[pod.spec.node_name] = Room(pod.spec.node_name)
-        lodger = self.lodgers[key] = Lodger(pod, room, self._group(pod), self._needs_of(pod.spec))
+        lodger = self.lodgers[key] = Lodger(pod, room, self._group(pod), self.needs_of(pod.spec))
         room.enter(key, lodger)
         lodger.group.count(room, 1)
         _count(self._priorities, lodger.priority, 1)
@@ -350,7 +350,8 @@ class Places:
             self.group_changes += 1
         return found
 
-    def _needs_of(self, spec: PodSpec) -> Needs:
+    def needs_of(self, spec: PodSpec) -> Needs:
+        """What a pod takes from its node; pods with the same containers take the same."""
         key = signature(spec.containers, spec.init_containers, spec.resources, spec.overhead)
         found = self._needs.get(key)
         if found is None:

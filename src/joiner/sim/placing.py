@@ -5,6 +5,7 @@ A second opinion on purpose: nothing here is shared with the engine that plans f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from joiner.kube.client import key_of
@@ -13,7 +14,7 @@ from joiner.model.node import Node
 from joiner.model.pod import Pod
 from joiner.sim.fitting import NOT_THE_NODE, PORT_TAKEN, is_chosen, local_refusals, ports_clash, shortages, untolerated
 from joiner.sim.nearness import Spread, groups_chosen, groups_meant, term_chooses
-from joiner.sim.places import Group, Places, Room, ports_of, requests_of
+from joiner.sim.places import Group, Places, Room
 from joiner.sim.reaching import volume_refusals
 
 LONELY: Final = "no pod of the required affinity near"
@@ -25,21 +26,25 @@ Near = list[tuple[str, Mapping[str, int]]]
 
 
 class Question:
-    """Where may this pod be? Put once; what takes a look at all pods is counted at the start."""
+    """Where may this pod be? Put once; what takes a look at all pods is counted once, when it is first asked for."""
 
     def __init__(self, pod: Pod, places: Places) -> None:
         self.pod = pod
         self.places = places
-        self.requests = requests_of(pod.spec)
-        self.ports = ports_of(pod.spec)
-        hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == DO_NOT_SCHEDULE]
-        keys = tuple(each.topology_key for each in hard)
-        self._spreads = [Spread(each, pod, places, keys) for each in hard]
-        self._needed = self._affinity()
+        self.requests, self.ports = places.needs_of(pod.spec)
         self._forbidden = self._anti_affinity()
         self._forbidding = self._inverse()
 
-    def _affinity(self) -> Near:
+    @cached_property
+    def _spreads(self) -> list[Spread]:
+        hard = [
+            each for each in self.pod.spec.topology_spread_constraints if each.when_unsatisfiable == DO_NOT_SCHEDULE
+        ]
+        keys = tuple(each.topology_key for each in hard)
+        return [Spread(each, self.pod, self.places, keys) for each in hard]
+
+    @cached_property
+    def _needed(self) -> Near:
         """Per term: its label, and the domains that have pods of all terms."""
         terms = self.pod.spec.affinity.pod_affinity.required
         if not terms:

@@ -14,7 +14,7 @@ from joiner.model.quantity import MILLI
 from joiner.options import OptionsError
 from joiner.sim import casting, phrases
 from joiner.sim.chronicle import Chronicle, Teller
-from joiner.sim.cloud import Device
+from joiner.sim.cloud import Device, Hook
 from joiner.sim.judging import Judge
 from joiner.sim.kubelet import Habits
 from joiner.sim.loop import VirtualLoop, run
@@ -147,6 +147,7 @@ class _Telling:
         for each in words.devices:
             lot = Lot(instance_type=each.instance_type)
             cloud.equip(Device(lot, each.resource, each.count * MILLI, each.after.seconds))
+        cloud.hooks += (Hook(each.name, each.after.seconds, each.labels) for each in words.registration_hooks)
 
     async def _at(self, timed: Timed) -> None:
         await asyncio.sleep(timed.at.seconds)

@@ -14,7 +14,7 @@ from joiner.model.affinity import SCHEDULE_ANYWAY, PodAffinityTerm
 from joiner.model.pod import Pod
 from joiner.sim.fitting import local_refusals, term_matches, untolerated
 from joiner.sim.nearness import Spread, groups_meant
-from joiner.sim.places import Places, Room, ports_of, requests_of, signature
+from joiner.sim.places import Amounts, Places, Room, signature
 from joiner.sim.placing import Question
 
 SAMPLE: Final = 100
@@ -48,8 +48,7 @@ class View:
     def __init__(self, pod: Pod, places: Places) -> None:
         self._pod = pod
         self._places = places
-        self._requests = requests_of(pod.spec)
-        self._ports = ports_of(pod.spec)
+        self._requests, self._ports = places.needs_of(pod.spec)
         self._epoch = -1
         self._position = 0
         self._ranks: dict[str, Rank] = {}
@@ -109,7 +108,7 @@ class View:
                 heappush(self._heap, rank)
 
 
-def _use(requests: dict[str, int], room: Room) -> int:
+def _use(requests: Amounts, room: Room) -> int:
     """How much of cpu and memory would be in use, in hundredths of a percent of both together."""
     assert room.node is not None
     has = room.node.status.allocatable

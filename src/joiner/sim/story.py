@@ -59,6 +59,16 @@ class Device(Words):
     """How long after the node is ready it shows."""
 
 
+class Hook(Words):
+    """Something that the cloud does with a machine before its node counts as registered."""
+
+    name: str
+    after: Duration = Duration(0)
+    """How long it takes from the purchase on."""
+    labels: Mapping[str, str] = {}
+    """What is known of the machine once it is done."""
+
+
 class CloudWords(Words):
     """What the cloud is like."""
 
@@ -76,6 +86,8 @@ class CloudWords(Words):
     """What is scarce; of everything else there is enough."""
     devices: tuple[Device, ...] = ()
     """What machines have besides what the catalogue says."""
+    registration_hooks: tuple[Hook, ...] = ()
+    """What nodes wait for before they are registered."""
 
 
 class PoolWords(Words):
@@ -360,6 +372,7 @@ PARTS: Final[tuple[type[Words], ...]] = (
     Reservation,
     Shelf,
     Device,
+    Hook,
     CloudWords,
     PoolWords,
     Expectation,

@@ -3,6 +3,10 @@
 import hashlib
 from collections import Counter, deque
 from collections.abc import Callable
+from typing import Final
+
+AT_ONCE: Final = 500
+"""So many lines go into the digest together."""
 
 
 class Trace:
@@ -13,6 +17,8 @@ class Trace:
         self.verbs: Counter[str] = Counter()
         """How often each verb occurred."""
         self._digest = hashlib.sha256()
+        self._lines: list[str] = []
+        """What the digest has not taken in yet."""
         self._sink = sink
 
     def record(self, time: float, actor: str, verb: str, kind: str, key: object, detail: str = "") -> None:
@@ -20,13 +26,21 @@ class Trace:
         line = f"{time:11.3f} {actor:<18} {verb:<8} {kind} {key} {detail}".rstrip()
         self.last.append(line)
         self.verbs[verb] += 1
-        self._digest.update(line.encode())
-        self._digest.update(b"\n")
+        self._lines.append(line)
+        if len(self._lines) >= AT_ONCE:
+            self._take_in()
         if self._sink is not None:
             self._sink(line)
 
+    def _take_in(self) -> None:
+        self._lines.append("")
+        self._digest.update("\n".join(self._lines).encode())
+        self._lines = []
+
     def digest(self) -> str:
         """A text that differs as soon as one line does."""
+        if self._lines:
+            self._take_in()
         return self._digest.hexdigest()
 
     def __len__(self) -> int:

@@ -1,6 +1,7 @@
 """What changed between two versions of an object, in few words: for traces."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -11,15 +12,21 @@ from joiner.model.meta import KubeObject
 _SKIPPED = frozenset({"resource_version", "generation"})
 
 
+@cache
+def _fields(kind: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """The fields that are told of, as they are called and as they are written."""
+    return tuple((field.name, field.written) for field in codec.fields(kind) if field.name not in _SKIPPED)
+
+
 def difference(before: KubeObject | None, after: KubeObject) -> str:
     """The fields that differ; of conditions and maps which ones, and what they are now."""
     if before is None:
         return ""
     words: list[str] = []
-    for field in codec.fields(type(after)):
-        had, has = getattr(before, field.name), getattr(after, field.name)
+    for name, written in _fields(type(after)):
+        had, has = getattr(before, name), getattr(after, name)
         if had is not has and had != has:
-            words += _parts(field.written, had, has)
+            words += _parts(written, had, has)
     return " ".join(words)
 
 
@@ -27,10 +34,10 @@ def _parts(where: str, had: Any, has: Any) -> list[str]:
     if not isinstance(had, Struct) or not isinstance(has, Struct):
         return [where]
     words = []
-    for field in codec.fields(type(has)):
-        one, other = getattr(had, field.name), getattr(has, field.name)
-        if field.name not in _SKIPPED and one is not other and one != other:
-            words.append(f"{where}.{field.written}{_detail(field.name, one, other)}")
+    for name, written in _fields(type(has)):
+        one, other = getattr(had, name), getattr(has, name)
+        if one is not other and one != other:
+            words.append(f"{where}.{written}{_detail(name, one, other)}")
     return words
 
 

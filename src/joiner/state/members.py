@@ -26,16 +26,29 @@ class Tenant:
 
     __slots__ = ("daemon", "key", "pod", "ports", "requests")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, before: "Tenant | None" = None) -> None:
+        """The pod; and the same one as it was before, if it is known: mostly it still takes what it took."""
         self.pod = pod
         self.key = (pod.metadata.namespace, pod.name)
-        self.requests: Resources = of_pod(pod)
-        self.ports: tuple[ContainerPort, ...] = host_ports(pod.spec)
         self.daemon = podrules.is_daemon(pod)
+        self.requests: Resources
+        self.ports: tuple[ContainerPort, ...]
+        if before is not None and _takes_the_same(before.pod, pod):
+            self.requests, self.ports = before.requests, before.ports
+        else:
+            self.requests, self.ports = of_pod(pod), host_ports(pod.spec)
 
     def bound_to(self, node: str) -> "Tenant":
         """The same pod as if it were on that node already."""
         return Tenant(replace(self.pod, spec=replace(self.pod.spec, node_name=node)))
+
+
+def _takes_the_same(before: Pod, after: Pod) -> bool:
+    """Where nothing is said of containers, what a pod takes follows from its spec alone."""
+    told = (before.status, after.status)
+    return before.spec == after.spec and not any(
+        each.container_statuses or each.init_container_statuses for each in told
+    )
 
 
 class StateNode(Value):

@@ -52,10 +52,11 @@ class Tenants:
         old = self._pods.get(key)
         if old is not None and pod is not None and same(old, pod):
             return False
+        was = self._on.get(old.spec.node_name, {}).get(key) if old is not None else None
         if old is not None:
             self._leave(key, old)
         if pod is not None:
-            self._arrive(key, pod)
+            self._arrive(key, pod, was)
         return old is not None or pod is not None
 
     def _leave(self, key: PodKey, pod: Pod) -> None:
@@ -85,7 +86,7 @@ class Tenants:
         elif self._newest[daemon_set] is gone:
             self._newest[daemon_set] = max(living.values(), key=age_order)
 
-    def _arrive(self, key: PodKey, pod: Pod) -> None:
+    def _arrive(self, key: PodKey, pod: Pod, was: Tenant | None) -> None:
         self._pods[key] = pod
         if podrules.is_terminal(pod):
             return
@@ -95,7 +96,7 @@ class Tenants:
             if podrules.is_provisionable(pod) and podrules.is_active(pod):
                 self.waiting[key] = pod
             return
-        self._on.setdefault(node, {})[key] = Tenant(pod)
+        self._on.setdefault(node, {})[key] = Tenant(pod, was)
         for claim in claims_of(pod):
             self._using.setdefault(claim, {})[key] = None
 
@@ -120,6 +121,7 @@ def same(old: Pod, new: Pod) -> bool:
         and before.deletion_timestamp == after.deletion_timestamp
         and before.owner_references == after.owner_references
         and old.spec == new.spec
+        and old.status.phase == new.status.phase
         and _status(old) == _status(new)
     )
 
@@ -131,4 +133,4 @@ def _status(pod: Pod) -> tuple[object, ...]:
     started = [
         each for each in status.init_container_statuses if each.allocated_resources or each.resources is not None
     ]
-    return (status.phase, status.nominated_node_name, status.start_time, told, given, started)
+    return (status.nominated_node_name, status.start_time, told, given, started)

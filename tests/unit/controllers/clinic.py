@@ -1,15 +1,19 @@
 """A whole pretend world with a few nodes, and a test that makes them ill."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from joiner.assembly import Joiner
+from joiner.cloud.provider import CloudProvider, NodeClasses
+from joiner.cloud.repair import RepairPolicy
+from joiner.kube.client import Client
 from joiner.kube.controller import Result
+from joiner.kube.tasks import Tasks
 from joiner.model.conditions import Condition, find
-from joiner.model.meta import replace
+from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node, NodeCondition
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
@@ -17,10 +21,11 @@ from joiner.options import read
 from joiner.sim import casting
 from joiner.sim.client import Meddler
 from joiner.sim.cloud import CloudMeddler
+from joiner.sim.door import PretendProvider
 from joiner.sim.kubelet import Habits
 from joiner.sim.loop import VirtualLoop, run
 from joiner.sim.machines import Machine, Pace
-from joiner.sim.story import Deploy, Given, PoolWords
+from joiner.sim.story import Deploy, Given, PoolWords, Reservation
 from joiner.sim.world import World
 
 SETTLED_S = 120.0
@@ -107,6 +112,11 @@ class Clinic:
         metadata = replace(known.metadata, annotations={**known.metadata.annotations, **marked})
         return self.server.patch("test", known, replace(known, metadata=metadata))
 
+    def mark(self, thing: KubeObject, annotation: str, value: str) -> None:
+        """Annotate an object as somebody else would."""
+        metadata = replace(thing.metadata, annotations={**thing.metadata.annotations, annotation: value})
+        self.server.patch("test", thing, replace(thing, metadata=metadata))
+
     def say(self, kind: str, reason: str, claim: NodeClaim | None = None) -> NodeClaim:
         """Set a condition of a claim to True, as a process that is gone might have left it."""
         known = self.server.get(NodeClaim, (claim or self.claims()[0]).name)
@@ -121,31 +131,56 @@ class Clinic:
         return sorted(self.server.objects(Pod), key=lambda pod: pod.name)
 
 
+class Opinionated(PretendProvider):
+    """A provider with other ideas of what a broken machine is."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        return self.policies or super().repair_policies()
+
+
+class Hospital(World):
+    """A world where the test says what a broken machine is."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+
+    def _connect(self, node_classes: NodeClasses, client: Client, tasks: Tasks) -> CloudProvider:
+        provider = Opinionated(self.cloud, node_classes=node_classes, clock=self.clock)
+        provider.policies = self.policies
+        return provider
+
+
 def in_clinic(
     test: Callable[[Clinic], Awaitable[None]],
     *,
     nodes: int = 1,
     gates: str = "NodeRepair=true",
+    flags: Sequence[str] = (),
     meddler: Meddler | None = None,
     cloud_meddler: CloudMeddler | None = None,
     pod: dict[str, Any] | None = None,
+    reservations: tuple[Reservation, ...] = (),
+    policies: tuple[RepairPolicy, ...] = (),
     **pool: Any,
 ) -> None:
-    """Run a test in a world where each of so many nodes has one pod."""
+    """Run a test in a world where each of so many nodes has one pod. A pool with `replicas` has as many nodes instead."""
 
     async def main(loop: VirtualLoop) -> None:
-        world = World(
+        world = Hospital(
             loop,
             seed=1,
-            options=read([f"--feature-gates={gates}"], {}),
+            options=read([f"--feature-gates={gates}", *flags], {}),
             pace=PACE,
             habits=HABITS,
             meddler=meddler,
             cloud_meddler=cloud_meddler,
         )
-        given = Given(nodepools=(PoolWords(name="default", capacity_types=("on-demand",), **pool),))
-        words = Deploy(deploy="web", replicas=nodes, apart="hostname", **(pod or {}))
-        world.load((casting.node_class(given, Path()), *casting.pools(given), *casting.workload(words)))
+        world.policies = policies
+        words = {"name": "default", "capacity_types": ("on-demand",), **pool}
+        given = Given(nodepools=(PoolWords(**words),), reservations=reservations)
+        web = Deploy(deploy="web", replicas=0 if "replicas" in pool else nodes, apart="hostname", **(pod or {}))
+        world.load((casting.node_class(given, Path()), *casting.pools(given), *casting.workload(web)))
         await world.start()
         await asyncio.sleep(SETTLED_S)
         await test(Clinic(world))

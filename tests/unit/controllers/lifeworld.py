@@ -38,7 +38,7 @@ from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.sim.apiserver import ApiServer
 from joiner.sim.client import Meddler
-from joiner.sim.cloud import CloudMeddler, PretendCloud
+from joiner.sim.cloud import CloudMeddler, Hook, PretendCloud
 from joiner.sim.door import PretendProvider
 from joiner.sim.loop import VirtualClock, VirtualLoop, run
 from joiner.sim.machines import Pace
@@ -73,6 +73,7 @@ class LifeWorld:
         options: Options | None = None,
         meddler: Meddler | None = None,
         cloud_meddler: CloudMeddler | None = None,
+        hooks: Iterable[Hook] = (),
     ) -> None:
         self.clock = VirtualClock(loop)
         self.trace = Trace()
@@ -80,6 +81,7 @@ class LifeWorld:
         self.cloud = PretendCloud(
             clock=self.clock, random=Random(seed), trace=self.trace, pace=PACE, meddler=cloud_meddler
         )
+        self.cloud.hooks += hooks
         self.options = options or Options()
         self.health = Health()
         self.planned: dict[str, tuple[Pod, ...]] = {}

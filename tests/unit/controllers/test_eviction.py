@@ -121,6 +121,8 @@ def test_a_pod_whose_time_is_over_is_deleted_whatever_the_budget_says() -> None:
 
         assert world.server.get(Pod, "web", "default").metadata.deletion_grace_period_seconds in (19, 20)
         assert world.events("Disrupted") == ["Pod default/web"]
+        drained = world.metrics.registry.get_sample_value("karpenter_pods_drained_total", {"reason": "Empty"})
+        assert drained == 1
         assert requests(world) == {}
 
     live(story)

@@ -18,7 +18,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import Taint
 from joiner.options import Options
 from joiner.sim.client import Call, NoMeddler
-from joiner.sim.cloud import NoCloudMeddler
+from joiner.sim.cloud import Hook, NoCloudMeddler
 
 MINUTE = 60.0
 STARTUP = {"key": "example.com/starting", "effect": "NoSchedule"}
@@ -310,6 +310,110 @@ def test_a_node_that_joins_without_the_unregistered_taint_is_told_of() -> None:
         assert world.condition("Registered").status == "True"
 
     live(story)
+
+
+def test_a_node_stays_closed_until_every_hook_of_the_provider_is_done() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.join()
+        for after, waiting in ((5, "one, two"), (30, "two")):
+            await asyncio.sleep(after)
+            told, node = world.condition("Registered"), world.node("node-c")
+            assert (told.status, told.reason) == ("Unknown", "RegistrationHookPending")
+            assert told.message.endswith(f"with {waiting}")
+            assert taints.is_among(taints.UNREGISTERED, node.spec.taints)
+            assert labels.REGISTERED not in node.metadata.labels
+            assert node.metadata.finalizers == (labels.TERMINATION_FINALIZER,)
+        await asyncio.sleep(30)
+
+        assert world.condition("Ready").status == "True"
+        assert world.claim().metadata.labels["rack"] == world.node("node-c").metadata.labels["rack"] == "r7"
+        assert [told[0] for told in world.health.told] == ["success"]
+
+    live(story, hooks=[Hook("one", 20.0, {}), Hook("two", 60.0, {"rack": "r7"})])
+
+
+def test_a_startup_taint_that_is_removed_while_a_hook_works_does_not_come_back() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.join()
+        await asyncio.sleep(5)
+        node = world.node("node-c")
+        assert [taint.key for taint in node.spec.taints] == [taints.UNREGISTERED.key, "example.com/starting"]
+        world.change(node, spec=replace(node.spec, taints=(taints.UNREGISTERED,)))
+        await asyncio.sleep(MINUTE)
+
+        assert world.node("node-c").spec.taints == ()
+        assert world.condition("Initialized").status == "True"
+
+    live(story, claim(startupTaints=[STARTUP]), hooks=[Hook("one", 30.0, {})])
+
+
+class RefusesClaims(NoMeddler):
+    """So many times a claim cannot be changed."""
+
+    left = 0
+
+    def before(self, call: Call) -> float:
+        if call.verb == "patch" and call.kind is NodeClaim and self.left:
+            self.left -= 1
+            raise Unreachable("no answer")
+        return 0.0
+
+
+def test_what_a_hook_found_out_reaches_the_claim_though_it_could_not_be_written_at_first() -> None:
+    meddler = RefusesClaims()
+
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        meddler.left = 2
+        world.join()
+        await asyncio.sleep(MINUTE)
+
+        assert (meddler.left, world.condition("Registered").status) == (0, "True")
+        assert world.claim().metadata.labels["rack"] == world.node("node-c").metadata.labels["rack"] == "r7"
+
+    live(story, meddler=meddler, hooks=[Hook("one", 0.0, {"rack": "r7"})])
+
+
+class Silent(NoCloudMeddler):
+    """A cloud that tells nothing about machines for a while."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def before(self, call: str, about: str) -> float:
+        if call == "get" and self.left:
+            self.left -= 1
+            raise Transient("no answer")
+        return 0.0
+
+
+def test_a_hook_that_fails_is_asked_again() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.join()
+        await asyncio.sleep(2)
+        assert world.condition("Registered").reason == "RegistrationHookPending"
+        await asyncio.sleep(MINUTE)
+
+        assert world.condition("Ready").status == "True"
+
+    live(story, cloud_meddler=Silent(3), hooks=[Hook("one", 0.0, {})])
+
+
+def test_a_hook_that_is_never_done_costs_the_machine_after_fifteen_minutes() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        world.join()
+        await asyncio.sleep(14 * MINUTE)
+        assert world.there(NodeClaim, "c")
+        await asyncio.sleep(2 * MINUTE)
+
+        assert not world.there(NodeClaim, "c")
+        assert world.disrupted() == {"registration_timeout": 1.0}
+
+    live(story, hooks=[Hook("one", 1e6, {})])
 
 
 # -- initialization ------------------------------------------------------------------------------------------------------

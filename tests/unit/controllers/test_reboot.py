@@ -1,12 +1,18 @@
 """Restarting machines: every way it can end, and that nobody is restarted twice by accident."""
 
+from datetime import timedelta
+
 import pytest
 from tests.unit.controllers.clinic import Clinic, in_clinic
 
 from joiner.cloud.errors import Transient
+from joiner.model import claimconditions
+from joiner.model.conditions import Condition
+from joiner.model.duration import Duration
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.workload import Deployment
 from joiner.sim.cloud import NoCloudMeddler
 
 FAULT = "KWOKRebootRequired"
@@ -44,6 +50,53 @@ def test_a_restart_keeps_the_claim_and_ends_with_a_new_boot() -> None:
         assert clinic.said("DisruptionReason") == "none"
         assert clinic.counted(clinic.joiner.metrics.nodes_reboots_total) == {"succeeded": 1.0}
         assert "karpenter.sh/reboot-pre-boot-id" not in clinic.claims()[0].metadata.annotations
+
+    in_clinic(test)
+
+
+def test_a_restart_is_written_down_with_its_cause_and_nothing_else_is_done_to_the_node() -> None:
+    async def test(clinic: Clinic) -> None:
+        clinic.annotate(clinic.claims()[0], reboot_pre_boot_id="of an earlier restart")
+        clinic.sicken(kind=FAULT, reason="Kernel")
+        await clinic.wait(31)
+
+        (claim,) = clinic.claims()
+        state = clinic.condition("Rebooting")
+        assert state is not None
+        assert (state.reason, state.message) == ("RebootRequested", f"{FAULT}/Kernel")
+        assert clinic.said("DisruptionReason") == "True Unhealthy"
+        assert claim.metadata.annotations["karpenter.sh/reboot-termination-grace-period"] == "1m0s"
+        assert "karpenter.sh/reboot-pre-boot-id" not in claim.metadata.annotations
+        assert clinic.taints() == ["rebooting"]
+        decided = clinic.counted(clinic.joiner.metrics.voluntary_disruption_decisions_total)
+        assert decided == {"reboot unhealthy ": 1.0}
+
+    in_clinic(test)
+
+
+def test_a_bound_that_is_left_from_before_does_not_count() -> None:
+    async def test(clinic: Clinic) -> None:
+        clinic.annotate(clinic.claims()[0], reboot_termination_grace_period="0s")
+        clinic.sicken(kind=FAULT)
+        await clinic.wait(31)
+
+        assert clinic.claims()[0].metadata.annotations["karpenter.sh/reboot-termination-grace-period"] == "30s"
+
+    in_clinic(test, termination_grace_period=Duration.parse("30s"))
+
+
+def test_the_provider_is_asked_in_words_that_tell_one_restart_from_another() -> None:
+    async def test(clinic: Clinic) -> None:
+        boot, uid = clinic.node().status.node_info.boot_id, clinic.claims()[0].metadata.uid
+        clinic.sicken(kind=FAULT)
+        await clinic.wait(31)
+        state = clinic.condition("Rebooting")
+        assert state is not None
+        assert state.last_transition_time is not None
+        nanoseconds = int(state.last_transition_time.timestamp()) * 10**9
+        await clinic.wait(30)
+
+        assert clinic.machine().last_reboot == f"{uid}-{nanoseconds}-{boot}"
 
     in_clinic(test)
 
@@ -169,6 +222,37 @@ def test_the_drain_before_a_restart_never_forces_a_pod() -> None:
     in_clinic(test, pod={"do_not_disrupt": True})
 
 
+def test_without_a_bound_the_drain_waits_until_everybody_has_left() -> None:
+    async def test(clinic: Clinic) -> None:
+        clinic.say("Rebooting", "RebootRequested")
+        await clinic.wait(3600)
+        assert (clinic.said("Rebooting"), clinic.taints()) == ("True RebootRequested", ["rebooting"])
+        await clinic.world.user.delete(Deployment, "web", "default")
+        await clinic.wait(120)
+
+        assert clinic.said("Rebooting") == "False RebootSucceeded"
+
+    in_clinic(test, pod={"do_not_disrupt": True})
+
+
+def test_a_machine_that_cannot_be_restarted_is_drained_as_long_as_the_restart_would_have_been() -> None:
+    async def test(clinic: Clinic) -> None:
+        clinic.alter(refuses_reboot=True)
+        clinic.annotate(clinic.claims()[0], reboot_termination_grace_period="10s")
+        clinic.say("Rebooting", "RebootRequested")
+        await clinic.wait(11)
+
+        (claim,) = [each for each in clinic.claims() if claimconditions.is_leaving(each)]
+        deadline = claimconditions.deadline(claim)
+        assert deadline is not None
+        assert timedelta(seconds=8) <= deadline - clinic.now() <= timedelta(seconds=10)
+        assert claimconditions.holds(claim, "Rebooting")
+        assert "rebooting" not in clinic.taints()
+        assert clinic.counted(clinic.joiner.metrics.nodes_reboots_total) == {"provider_error": 1.0}
+
+    in_clinic(test, pod={"do_not_disrupt": True})
+
+
 def test_a_bound_of_zero_waits_for_nobody() -> None:
     async def test(clinic: Clinic) -> None:
         clinic.annotate(clinic.claims()[0], reboot_termination_grace_period="0s")
@@ -189,5 +273,22 @@ def test_even_an_empty_node_is_drained_for_five_seconds() -> None:
         await clinic.wait(2)
 
         assert clinic.said("Rebooting") == "True RebootIssued"
+
+    in_clinic(test)
+
+
+def test_a_machine_that_was_never_complete_gets_its_time_to_come_back_all_the_same() -> None:
+    async def test(clinic: Clinic) -> None:
+        (claim,) = clinic.claims()
+        long_ago = clinic.now() - timedelta(hours=1)
+        others = tuple(each for each in claim.status.conditions if each.type != "Initialized")
+        never = Condition(type="Initialized", status="Unknown", reason="NodeNotReady", last_transition_time=long_ago)
+        asked = Condition(type="Rebooting", status="True", reason="RebootRequested", last_transition_time=clinic.now())
+        status = replace(claim.status, conditions=(*others, never, asked))
+        clinic.server.patch_status("test", claim, replace(claim, status=status))
+        await clinic.wait(120)
+
+        assert [each.name for each in clinic.claims()] == [claim.name]
+        assert clinic.said("Rebooting") == "False RebootSucceeded"
 
     in_clinic(test)

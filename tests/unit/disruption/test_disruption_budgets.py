@@ -31,6 +31,7 @@ def pool(*said: dict[str, Any]) -> Any:
         pytest.param((*healthy(9), node(), claim(Rebooting="False")), "Drifted", 2, id="a restart that is over"),
         pytest.param((*healthy(10), claim("new")), "Unhealthy", 2, id="what is not there is not counted"),
         pytest.param((*healthy(9), node(), claim(InstanceTerminating="True")), "Unhealthy", 2, id="9 count: 1.8 is 2"),
+        pytest.param((*healthy(9), node(), claim(Rebooting="True")), "Drifted", 1, id="being restarted counts for all"),
     ],
 )
 def test_a_fifth_may_be_away(things: tuple[KubeObject, ...], reason: str, left: int) -> None:
@@ -41,6 +42,15 @@ def test_a_node_that_is_marked_uses_up_the_budget() -> None:
     nodes = picture(*healthy(10), marked=("h0", "h1")).nodes
 
     assert budgets.left(pool({"nodes": "20%"}), nodes, "Unhealthy", NOW) == 0
+
+
+def test_a_node_that_goes_without_ever_having_been_complete_uses_up_nothing() -> None:
+    unfinished = node(labels={labels.INITIALIZED: ""})
+
+    assert (
+        budgets.left(pool({"nodes": "20%"}), picture(*healthy(10), unfinished, marked=("n",)).nodes, "Unhealthy", NOW)
+        == 2
+    )
 
 
 def test_a_node_being_restarted_counts_in_the_total_though_it_is_not_complete() -> None:

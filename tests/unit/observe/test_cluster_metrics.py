@@ -62,8 +62,10 @@ def text() -> str:
         'karpenter_pods_bound_duration_seconds_count{dynamic_resources="false"} 2.0',
         "operator_nodeclaim_status_condition_count{",
         'operator_status_condition_count{group="karpenter.sh",kind="NodePool",name="default",namespace="",reason="Ready"',
-        'operator_nodeclaim_status_condition_transitions_total{reason="Launched",status="True",type="Launched"} 1.0',
+        'operator_nodeclaim_status_condition_transitions_total{karpenter_kwok_sh_kwoknodeclass="default"',
         'operator_status_condition_transitions_total{group="karpenter.sh",kind="NodeClaim",reason="Launched"',
+        'operator_status_condition_transition_seconds_sum{group="karpenter.sh",kind="NodeClaim",status="Unknown"',
+        'karpenter_cloudprovider_instance_type_offering_available{capacity_type="spot",instance_type="m5.large",zone="a"} 1.0',
         'karpenter_nodepools_cost_total{nodepool="default"} 0.03',
         'joiner_catalog_cache_misses_total{nodepool="default"}',
     ],
@@ -75,20 +77,31 @@ def test_a_number_can_be_scraped(line: str, text: str) -> None:
 def test_a_pod_is_told_with_its_node_and_place(text: str) -> None:
     (first, second) = [line for line in text.splitlines() if line.startswith("karpenter_pods_state{")]
 
-    for words in ('nodepool="default"', 'phase="Running"', 'ready="true"', 'managed="true"', 'owner="ReplicaSet/'):
+    for words in (
+        'nodepool="default"',
+        'phase="Running"',
+        'ready="true"',
+        'managed="true"',
+        'owner="/apis/apps/v1/namespaces/default/replicasets/web-',
+    ):
         assert words in first
         assert words in second
 
 
-def test_series_of_single_pods_can_be_left_out() -> None:
+def test_series_of_single_pods_and_offerings_can_be_left_out() -> None:
     found = scraped(disable_detailed_metrics=True)
 
     assert "karpenter_pods_state" not in found
+    assert "karpenter_cloudprovider_instance_type" not in found
     assert "karpenter_nodepools_usage" in found
+    assert "karpenter_pods_bound_duration_seconds_count" in found
 
 
 def test_everything_read_off_the_cluster_can_be_left_out() -> None:
     found = scraped(disable_cluster_state_observability=True)
 
-    assert "karpenter_nodepools_usage" not in found
-    assert "karpenter_nodeclaims_created_total" in found
+    for name in ("nodepools_usage", "nodes_allocatable", "pods_state"):
+        assert f"karpenter_{name}" not in found
+    assert "operator_" not in found
+    for name in ("nodeclaims_created_total", "cluster_state_synced", "nodepools_allowed_disruptions"):
+        assert f"karpenter_{name}" in found

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from tests.builders import node_pool, pod
 from tests.served import Served, served
+from tests.town import node
 
 from joiner.kube.tasks import Tasks
 from joiner.model.cluster import Event
+from joiner.model.conditions import Condition
 from joiner.observe import events
 from joiner.observe.events import REASONS, Recorder
 
@@ -27,7 +29,7 @@ def test_the_same_thing_is_not_told_again_for_a_while() -> None:
     async def test(world: Served) -> None:
         recorder, tasks = await recorded(world)
         for _ in range(3):
-            recorder.publish(node_pool(), "NoCompatibleInstanceTypes", "nothing to buy", warning=True)
+            recorder.publish(node_pool(), "NoCompatibleInstanceTypes", "nothing to buy")
         await asyncio.sleep(1)
         assert messages(world) == [("NoCompatibleInstanceTypes", "nothing to buy", 1)]
         await tasks.close()
@@ -57,6 +59,77 @@ def test_many_pods_at_once_are_told_of_at_a_rate() -> None:
         await tasks.close()
 
     served(test)
+
+
+def test_the_same_is_told_of_nodes_less_often_than_of_pools() -> None:
+    async def test(world: Served) -> None:
+        recorder, tasks = await recorded(world)
+        for _ in range(3):
+            for thing in (node(), node_pool()):
+                recorder.publish(thing, "DisruptionBlocked", "not now")
+            await asyncio.sleep(61)
+        assert sorted((each.involved_object.kind, each.count) for each in world.server.objects(Event)) == [
+            ("Node", 2),
+            ("NodePool", 3),
+        ]
+        await tasks.close()
+
+    served(test)
+
+
+def test_about_one_object_there_is_a_burst_and_then_one_in_five_minutes() -> None:
+    async def test(world: Served) -> None:
+        recorder, tasks = await recorded(world)
+        for number in range(100):
+            recorder.finalized(node(), f"example.com/{number}")
+        recorder.finalized(node_pool(), "example.com/other")
+        await asyncio.sleep(1)
+        assert len(messages(world)) == 26
+        await asyncio.sleep(300)
+        recorder.finalized(node(), "example.com/later")
+        recorder.finalized(node(), "example.com/much-later")
+        await asyncio.sleep(1)
+        assert len(messages(world)) == 27
+        await tasks.close()
+
+    served(test)
+
+
+def test_a_condition_that_turns_is_told_under_its_own_name() -> None:
+    async def test(world: Served) -> None:
+        recorder, tasks = await recorded(world)
+        old = Condition(type="Ready", status="Unknown", reason="AwaitingReconciliation")
+        recorder.turned(
+            node_pool(), old, Condition(type="Ready", status="False", reason="NoImages", message="none fits")
+        )
+        await asyncio.sleep(1)
+        assert messages(world) == [("Ready", "Ready turned from Unknown to False: NoImages, none fits", 1)]
+        await tasks.close()
+
+    served(test)
+
+
+WARNINGS = {
+    "FailedScheduling", "NoCompatibleInstanceTypes", "NodeRepairBlocked", "FailedDraining", "TerminationGracePeriodExpiring",
+    "FailedConsistencyCheck", "InsufficientCapacityError", "UnregisteredTaintMissing", "InvalidDoNotDisruptAnnotation",
+    "RebootFailed", "NodeClassNotReady",
+}  # fmt: skip
+QUIET = {
+    "FailedScheduling": 300.0, "NoCompatibleInstanceTypes": 60.0, "NodeRepairBlocked": 900.0, "RebootObserved": 1800.0,
+    "RebootFailed": 1800.0, "NodeOverlaysChanged": 10.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", sorted(REASONS))
+def test_a_reason_has_the_weight_and_the_pace_that_people_rely_on(reason: str) -> None:
+    known = REASONS[reason]
+
+    assert known.warning == (reason in WARNINGS)
+    assert known.quiet_for("NodeClaim") == QUIET.get(reason, 120.0)
+    assert (known.per_second, known.burst) == (
+        5.0 if reason in ("Nominated", "InsufficientCapacityError") else None,
+        10,
+    )
 
 
 def test_an_event_in_no_namespace_is_kept_in_the_default_one() -> None:
@@ -91,3 +164,4 @@ def test_every_reason_of_the_table_is_told_by_somebody() -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
 
     assert [reason for reason in REASONS if f'"{reason}"' not in sources] == []
+    assert [each.name for each in events.NOT_YET if f'"{each.name}"' in sources] == []

@@ -18,6 +18,7 @@ SECTIONS = {
     story.CloudWords: "### The cloud",
     story.Shelf: "### The cloud",
     story.Device: "### The cloud",
+    story.Hook: "### The cloud",
     story.Expectation: "## then",
     story.ClaimWords: "## then",
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.cloud.provider import CloudProvider
+from joiner.cloud.registration import hooks_of
 from joiner.controllers.lifecycle.deletion import Deletion
 from joiner.controllers.lifecycle.initialization import Initialization
 from joiner.controllers.lifecycle.launch import GivenUp, Launch, PlannedPods
@@ -63,7 +64,12 @@ class Lifecycle(Reconciler):
             planned_pods=planned_pods,
         )
         self._registration = Registration(
-            client=client, informers=informers, recorder=recorder, metrics=metrics, health=health
+            client=client,
+            informers=informers,
+            recorder=recorder,
+            metrics=metrics,
+            health=health,
+            hooks=hooks_of(provider),
         )
         self._initialization = Initialization(client=client, informers=informers)
         self._liveness = Liveness(health=health)
@@ -103,7 +109,7 @@ class Lifecycle(Reconciler):
         draft = Draft(claim, self._clock.now())
         try:
             launching = await self._launch.step(draft)
-            problem = await self._joining(draft)
+            joining, problem = await self._joining(draft)
             living = self._liveness.step(draft)
         except GivenUp as end:
             await self._give_up(claim, end.reason)
@@ -111,7 +117,7 @@ class Lifecycle(Reconciler):
         await draft.write(self._client)
         if problem is not None:
             raise problem
-        return soonest(launching, living)
+        return soonest(launching, joining, living)
 
     async def _fresh(self, claim: NodeClaim) -> NodeClaim:
         """The claim with our finalizer; before a launch as the server has it, because a machine costs money."""
@@ -127,14 +133,14 @@ class Lifecycle(Reconciler):
             return found
         return claim
 
-    async def _joining(self, draft: Draft) -> KubeError | None:
+    async def _joining(self, draft: Draft) -> tuple[Result, KubeError | None]:
         """Register and initialise; gives what went wrong. What was launched is written all the same, and the clock runs on."""
         try:
-            await self._registration.step(draft)
+            waiting = await self._registration.step(draft)
             await self._initialization.step(draft)
         except KubeError as problem:
-            return problem
-        return None
+            return DONE, problem
+        return waiting, None
 
     async def _give_up(self, claim: NodeClaim, reason: str) -> None:
         try:

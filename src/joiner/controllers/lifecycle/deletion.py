@@ -73,7 +73,7 @@ class Deletion:
         annotated = replace(metadata, annotations={**known, claimconditions.TERMINATION_TIMESTAMP: text})
         stored = await self._client.patch(claim, replace(claim, metadata=annotated), locked=True)
         message = f"all pods of the node will be deleted by {text}"
-        self._recorder.publish(claim, "TerminationGracePeriodExpiring", message, warning=True)
+        self._recorder.publish(claim, "TerminationGracePeriodExpiring", message)
         return stored
 
     async def _nodes(self, claim: NodeClaim) -> Result | None:

@@ -93,7 +93,7 @@ class Launch:
             self._tell(claim, str(error))
             raise GivenUp("insufficient_capacity") from error
         except NodeClassNotReady as error:
-            self._recorder.publish(claim, "NodeClassNotReady", _cut(str(error)), warning=True)
+            self._recorder.publish(claim, "NodeClassNotReady", _cut(str(error)))
             raise GivenUp("nodeclass_not_ready") from error
         except CloudError as error:  # also one that nobody thought of: it is told, and the clock runs on
             return self._failed(draft, attempts, error)
@@ -137,10 +137,10 @@ class Launch:
         return Result(wait)
 
     def _tell(self, claim: NodeClaim, why: str) -> None:
-        self._recorder.publish(claim, "InsufficientCapacityError", _cut(why), warning=True)
+        self._recorder.publish(claim, "InsufficientCapacityError", _cut(why))
         for pod in self._planned_pods(claim.name):
             message = _cut(f"NodeClaim {claim.name} could not be launched: {why}")
-            self._recorder.publish(pod, "InsufficientCapacityError", message, warning=True)
+            self._recorder.publish(pod, "InsufficientCapacityError", message)
 
 
 def _cut(message: str) -> str:

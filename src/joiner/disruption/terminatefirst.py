@@ -1,0 +1,87 @@
+"""Nodes that have to go before their replacement can come, because it needs the very place they hold in a reservation.
+
+Pods are never put off to a later plan here, so a plan with the place given back is already the plan that will be made once the
+node is gone: whoever finds a place in it will have one. No stricter way of planning is needed.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from joiner.catalog.build import Catalog, Market
+from joiner.catalog.index import Index
+from joiner.catalog.market import InstanceType, Offering
+from joiner.catalog.stock import Stock
+from joiner.model import labels
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
+from joiner.scheduling.problem import PoolOption
+from joiner.state.members import StateNode
+
+AT_LIMIT: Final = "static-at-limit"
+NO_RESERVED_CAPACITY: Final = "no-reserved-capacity"
+
+
+def reservation_of(each: StateNode, vocabulary: Vocabulary) -> str:
+    """The reservation that a node holds a place of; empty if it holds none."""
+    reserved = each.labels.get(labels.CAPACITY_TYPE) == labels.RESERVED
+    return each.labels.get(vocabulary.reservation_id, "") if reserved else ""
+
+
+def is_full(catalog: Catalog) -> bool:
+    """Whether a pool can only buy out of reservations, and nothing is left of them.
+
+    What could be bought otherwise counts even while there is none of it: that may change without anybody's going.
+    """
+    return not catalog.eligible and all(offering.reserved for offering in _compatible(catalog))
+
+
+def offers(catalog: Catalog, reservation: str) -> bool:
+    """Whether the pool can still buy out of a reservation once it has a place."""
+    key = catalog.market.vocabulary.reservation_id
+    return any(_is_of(offering, key, reservation) and offering.price is not None for offering in _compatible(catalog))
+
+
+def _compatible(catalog: Catalog) -> Iterable[Offering]:
+    wanted, well_known = catalog.requirements, catalog.market.vocabulary.well_known
+    for each in catalog.index.members(catalog.index.described(wanted)):
+        yield from (way for way in each.offerings if wanted.compatible(way.requirements, well_known))
+
+
+def credited(options: tuple[PoolOption, ...], reservation: str) -> tuple[PoolOption, ...]:
+    """The same pools with one place more in a reservation; the very same value where nobody offers it."""
+    markets: dict[int, Market] = {}
+    richer = tuple(_richer(option, reservation, markets) for option in options)
+    return options if all(new is old for new, old in zip(richer, options, strict=True)) else richer
+
+
+def _richer(option: PoolOption, reservation: str, markets: dict[int, Market]) -> PoolOption:
+    catalog, known = option.catalog, id(option.catalog.market)
+    if known not in markets:  # pools share markets, and making one takes a while
+        markets[known] = _credited(catalog.market, reservation)
+    market = markets[known]
+    if market is catalog.market:
+        return option
+    eligible = market.index.select(catalog.requirements)
+    return replace(option, catalog=replace(catalog, market=market, eligible=eligible))
+
+
+def _credited(market: Market, reservation: str) -> Market:
+    vocabulary, own = market.vocabulary, market.index.labels
+    types = tuple(_with_a_place(each, vocabulary.reservation_id, reservation) for each in market.types)
+    if all(new is old for new, old in zip(types, market.types, strict=True)):
+        return market
+    index, stock = Index(types, vocabulary.well_known, own), Stock(types, own, vocabulary)
+    return replace(market, types=types, index=index, stock=stock)
+
+
+def _with_a_place(each: InstanceType, key: str, reservation: str) -> InstanceType:
+    if not any(_is_of(way, key, reservation) for way in each.offerings):
+        return each
+    ways = tuple(
+        replace(way, available=way.available + 1) if _is_of(way, key, reservation) else way for way in each.offerings
+    )
+    return replace(each, offerings=ways)
+
+
+def _is_of(offering: Offering, key: str, reservation: str) -> bool:
+    return offering.reserved and offering.requirements.at(key).values == {reservation}
