@@ -23,11 +23,15 @@ from click.testing import CliRunner
 
 from joiner.cli.main import COMMANDS, cli
 from joiner.cloud.cached import CacheStats
-from joiner.observe.catalogs import CatalogCollector
-from joiner.observe.cluster import CLUSTER_FAMILIES
-from joiner.observe.events import REASONS
+from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.observe import events
+from joiner.observe.catalogs import OFFERING_FAMILIES, CatalogCollector
+from joiner.observe.cluster import CLUSTER_FAMILIES, STATE_FAMILIES
+from joiner.observe.conditions import TOGETHER, watched_kinds
+from joiner.observe.events import OF_ALL, REASONS, Reason
 from joiner.observe.families import Family
-from joiner.observe.metrics import Metrics
+from joiner.observe.metrics import NOT_YET, Metrics
+from joiner.observe.pods import POD_FAMILIES
 from joiner.options import Gates, Options, flag_of, gate_name
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,58 +84,138 @@ def metrics_page() -> str:
             "# Metrics",
             "",
             "Made by `tools/gen_reference.py` from `joiner.observe`. Names and labels are an interface; those that begin with",
-            "`karpenter_` are Karpenter's own, so that dashboards keep working. They are counted in the simulation as in a",
-            "cluster; the endpoint that serves them comes with the command that runs the controllers.",
+            "`karpenter_` or `operator_` are Karpenter's own, so that dashboards keep working. They are counted in the",
+            "simulation as in a cluster; the endpoint that serves them comes with the command that runs the controllers.",
+            "",
+            "What can be read off the caches is read when somebody scrapes, so nothing is left of objects that are gone, and",
+            "nothing is computed in between. Two options leave things out: `--disable-detailed-metrics` whatever names single",
+            "pods or single offerings, `--disable-cluster-state-observability` whatever names nodes, pods, pools' resources or",
+            "conditions, with the events of conditions and finalizers.",
             "",
             "## Counted by the controllers",
             "",
+            "With `--disable-cluster-state-observability` nobody watches pods, and how long they took to be bound and to start",
+            "is not counted.",
+            "",
             *_metric_rows(Metrics().families),
             "",
-            "## Read off the cluster when scraped",
+            "## The state of the cluster",
             "",
-            "`--disable-cluster-state-observability` leaves all of these out, `--disable-detailed-metrics` those that name",
-            "single pods. For NodeClaims and NodePools there are besides `operator_<kind>_status_condition_count`,",
-            "`operator_<kind>_status_condition_current_status_seconds`, `operator_<kind>_status_condition_transitions_total`,",
-            "`operator_<kind>_status_condition_transition_seconds`, `operator_<kind>_termination_current_time_seconds` and",
-            "`operator_<kind>_termination_duration_seconds`; and each without the kind in its name, for all together.",
+            *_metric_rows(STATE_FAMILIES),
+            "",
+            "## Nodes and pools",
+            "",
+            "Left out by `--disable-cluster-state-observability`. The well-known labels stand there without their domain and in",
+            "snake case: `nodepool`, `zone`, `region`, `instance_type`, `arch`, `os`, `capacity_type`, `windows_build`, and",
+            "those of the provider.",
             "",
             *_metric_rows(CLUSTER_FAMILIES),
+            "",
+            "## Single pods",
+            "",
+            "Left out by `--disable-cluster-state-observability` and by `--disable-detailed-metrics`.",
+            "",
+            *_metric_rows(POD_FAMILIES),
+            "",
+            *_conditions_section(),
+            "## What the provider sells",
+            "",
+            "Left out by `--disable-detailed-metrics`.",
+            "",
+            *_metric_rows(OFFERING_FAMILIES),
             "",
             "## The catalogue",
             "",
             *_metric_rows(catalogs),
             "",
+            "## Buckets",
+            "",
+            *_bucket_rows((*Metrics().families, *TOGETHER)),
+            "",
         ]
     )
+
+
+def _conditions_section() -> list[str]:
+    rows = ["| Kind | Names begin with | Labels besides | Also among all kinds |", "| --- | --- | --- | --- |"]
+    for each in watched_kinds((KWOKNodeClass,)):
+        named = ", ".join(f"`{label}`" for label in each.names)
+        rows.append(f"| {each.kind.kind} | `{each.prefix}_` | {named} | {'yes' if each.together else 'no'} |")
+    return [
+        "## Conditions",
+        "",
+        "Left out by `--disable-cluster-state-observability`. Once for all kinds together:",
+        "",
+        *_metric_rows(TOGETHER),
+        "",
+        "And once for each kind, with the kind in the name and not among the labels:",
+        "`operator_nodeclaim_status_condition_count` and so on. There the buckets go from half a second to more than two hours.",
+        "",
+        *rows,
+        "",
+        "NodeClasses are those of the provider; CapacityBuffers and NodeOverlays count while their feature gate is on.",
+        "",
+    ]
 
 
 def _metric_rows(families: Iterable[Family]) -> list[str]:
     rows = ["| Metric | Type | Labels | Meaning |", "| --- | --- | --- | --- |"]
     for family in families:
         named = ", ".join(f"`{label}`" for label in family.labels)
-        rows.append(f"| `{family.name}` | {family.type} | {named} | {family.meaning} |")
+        missing = NOT_YET.get(family.name)
+        meaning = family.meaning if missing is None else f"{family.meaning} Nothing is counted before {missing}."
+        rows.append(f"| `{family.name}` | {family.type} | {named} | {meaning} |")
     return rows
+
+
+def _bucket_rows(families: Iterable[Family]) -> list[str]:
+    found: dict[tuple[float, ...], list[str]] = {}
+    for family in families:
+        if family.buckets:
+            found.setdefault(family.buckets, []).append(f"`{family.name}`")
+    rows = ["| Upper ends | Of |", "| --- | --- |"]
+    return [*rows, *(f"| {', '.join(f'{end:.10g}' for end in ends)} | {', '.join(of)} |" for ends, of in found.items())]
 
 
 def events_page() -> str:
     """Every reason for which an event is told."""
-    rows = [
-        f"| `{reason.name}` | {reason.about} | {reason.meaning} | {reason.quiet_s:g} s |" for reason in REASONS.values()
-    ]
     return "\n".join(
         [
             "# Events",
             "",
             "Made by `tools/gen_reference.py` from `joiner.observe.events`. The same event about the same object is not told",
             "again within the time of the last column. Nominated pods, and pods whose machine could not be had, are told of at",
-            "most 5 times a second, with bursts of 10.",
+            "most 5 times a second, with bursts of 10. About one object there are never more than 25 events at once, and then",
+            "one every five minutes. What is told again later is counted on the same event.",
             "",
-            "| Reason | About | Meaning | Quiet for |",
-            "| --- | --- | --- | --- |",
-            *rows,
+            "| Reason | Type | About | Meaning | Quiet for |",
+            "| --- | --- | --- | --- | --- |",
+            *map(_event_row, REASONS.values()),
+            "",
+            "Of everything that has [metrics of conditions](metrics.md#conditions) it is told when a condition turns and when a",
+            "finalizer is taken away. `--disable-cluster-state-observability` leaves these out.",
+            "",
+            "| Reason | Type | About | Meaning | Quiet for |",
+            "| --- | --- | --- | --- | --- |",
+            *map(_event_row, OF_ALL),
+            "",
+            "These are told once nodes are consolidated, and not before:",
+            "",
+            "| Reason | Type | About | Meaning | Quiet for |",
+            "| --- | --- | --- | --- | --- |",
+            *map(_event_row, events.NOT_YET),
             "",
         ]
     )
+
+
+def _event_row(reason: Reason) -> str:
+    kind = "Warning" if reason.warning else "Normal"
+    quiet = f"{reason.quiet_s:g} s" if reason.quiet_s else "–"
+    if reason.pool_quiet_s is not None:
+        quiet += f"; pools {reason.pool_quiet_s:g} s"
+    name = f"`{reason.name}`" if reason.name.isalnum() else reason.name
+    return f"| {name} | {kind} | {reason.about} | {reason.meaning} | {quiet} |"
 
 
 def options_page() -> str:
