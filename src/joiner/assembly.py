@@ -113,7 +113,8 @@ class Joiner:
         self.metrics = Metrics(clock)
         self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
-        self.informers = Informers(client, INDEXES)
+        # Who does not know of a claim buys for its pods again, and beyond the limits of its pool.
+        self.informers = Informers(client, INDEXES, latest=frozenset({NodeClaim}))
         provider = connect(_CachedClasses(self.informers), client, self.tasks)
         self.provider = Metered(provider, clock, self.metrics, self._pool_of)
         self.vocabulary = self.provider.vocabulary()

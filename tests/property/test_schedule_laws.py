@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.differential import pieces
 from tests.differential.judge import judge
+from tests.differential.recordings import recordings
 from tests.differential.terms import Json
 from tests.strategies import scenarios
 
@@ -21,12 +23,12 @@ from joiner.cli import answer
 from joiner.cli.scenario import Scenario, read
 from joiner.model.meta import replace
 from joiner.scheduling import sizes
-from joiner.scheduling.desk import key_of
+from joiner.scheduling.desk import Desk, key_of
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run
-from joiner.scheduling.schedule import schedule
+from joiner.scheduling.run import NothingNew, Run
+from joiner.scheduling.schedule import AtHome, schedule
 from joiner.scheduling.worth import PricedRun
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
@@ -264,3 +266,19 @@ def test_the_hash_seed_decides_nothing() -> None:
 
     assert answers[0] == answers[1]
     assert answers[0].count(b"\n") == 15
+
+
+@pytest.mark.parametrize("family", ["attachments", "deleting", "existing", "in-flight"])
+def test_who_stays_at_home_is_where_first_fit_puts_everybody(family: str) -> None:
+    stayed = 0
+    for recording in recordings(family):
+        problem = question(recording.scenario).problem
+        first_fit = Run(problem, Unlimited(), Desk(problem))
+        first_fit.place()
+        with suppress(NothingNew):
+            at_home = AtHome(problem, Unlimited(), Desk(problem))
+            at_home.place()
+            assert at_home.plan().placements == first_fit.plan().placements, recording.name
+            stayed += 1
+
+    assert stayed

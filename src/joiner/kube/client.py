@@ -63,8 +63,12 @@ class Reader(Protocol):
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
+        latest: bool = True,
     ) -> Listing[K]:
-        """All objects of the kind that have these labels and fields (`spec.nodeName`, `metadata.name` …), by key."""
+        """All objects of the kind that have these labels and fields (`spec.nodeName`, `metadata.name` …), by key.
+
+        As the server has them now. What need not be the `latest` it may take from a cache that is behind, which is cheaper.
+        """
         ...
 
     def watch(self, kind: type[K], resource_version: str) -> AsyncIterator[WatchEvent[K]]:

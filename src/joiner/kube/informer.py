@@ -97,8 +97,9 @@ class Store(Generic[K]):
 class Informer(Generic[K]):
     """One kind: lists it once, follows what happens, and lists it again when the thread is lost."""
 
-    def __init__(self, client: Reader, kind: type[K], indexes: Mapping[str, Index]) -> None:
+    def __init__(self, client: Reader, kind: type[K], indexes: Mapping[str, Index], *, latest: bool = False) -> None:
         self.kind = kind
+        self._latest = latest
         self.store: Store[K] = Store(indexes)
         self.synced = asyncio.Event()
         self._client = client
@@ -129,7 +130,7 @@ class Informer(Generic[K]):
                 await asyncio.sleep(_patience(max(failures, 1), error))
 
     async def _relist(self) -> None:
-        listing = await self._client.list(self.kind)
+        listing = await self._client.list(self.kind, latest=self._latest)
         present = {key_of(each) for each in listing.items}
         for key in [key_of(each) for each in self.store.all()]:
             if key not in present:
@@ -172,9 +173,17 @@ def _patience(failures: int, error: KubeError | None) -> float:
 class Informers:
     """The caches of all kinds that somebody reads, one for each."""
 
-    def __init__(self, client: Reader, indexes: Mapping[type[KubeObject], Mapping[str, Index]] | None = None) -> None:
+    def __init__(
+        self,
+        client: Reader,
+        indexes: Mapping[type[KubeObject], Mapping[str, Index]] | None = None,
+        *,
+        latest: frozenset[type[KubeObject]] = frozenset(),
+    ) -> None:
+        """`latest` are the kinds of which nothing that was there before the start may be missing after it."""
         self._client = client
         self._indexes = indexes or {}
+        self._latest = latest
         self._informers: dict[type[KubeObject], Informer[Any]] = {}
         self._started = False
 
@@ -184,7 +193,8 @@ class Informers:
         if found is None:
             if self._started:
                 raise LookupError(f"{kind.kind} is not cached: ask for its informer before the start")
-            found = self._informers[kind] = Informer(self._client, kind, self._indexes.get(kind, {}))
+            indexes = self._indexes.get(kind, {})
+            found = self._informers[kind] = Informer(self._client, kind, indexes, latest=kind in self._latest)
         return found  # type: ignore[no-any-return]
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:

@@ -78,6 +78,8 @@ class PodClass:
         self.steps: list[Step] = []
         self.counted: tuple[Group, ...] = ()
         self.kept_out: tuple[Group, ...] = ()
+        self.held = all(volumes.places)
+        """Whether volumes hold the pod somewhere, so that it cannot make way for others."""
         self.refused_at = -1
         """The state of the run at which the class last found no place."""
 

@@ -143,8 +143,7 @@ class Desk:
     def _ordered(self, by_priority: bool) -> list[int]:
         pods, numbers = self._problem.pods, self._numbers
         cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
-        # Of pods alike in size, those whose volumes hold them somewhere cannot make way for the others.
-        sizes = [(-each.amounts[cpu], -each.amounts[memory], not all(each.volumes.places)) for each in self.classes]
+        sizes = [(-each.amounts[cpu], -each.amounts[memory], not each.held) for each in self.classes]
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 

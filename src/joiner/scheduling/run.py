@@ -28,6 +28,7 @@ from joiner.scheduling.desk import Desk, key_of
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.finish import Costs, cheapest, finished
 from joiner.scheduling.flexibility import Flexibility
+from joiner.scheduling.held import Held
 from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.refusal import explained
@@ -113,7 +114,8 @@ class Run:
         stopped: list[int] = []
         while waiting:
             before = self._state
-            left: list[int] = []
+            left: dict[int, None] = {}
+            held = Held()
             look_at = 0
             for at, position in enumerate(waiting):
                 if self._cost_max is not None and at >= look_at:
@@ -126,8 +128,11 @@ class Run:
                 each = self.of_pod[position]
                 if each.refused_at == self._state or not self._place(each, position):
                     each.refused_at = self._state
-                    left.append(position)
-            waiting = left
+                    left[position] = None
+                    held.wait(each, position)
+                elif left:
+                    self._call_back(each, held, left)
+            waiting = list(left)
             if stopped or self._state == before:
                 break
         self._left, self._stopped = waiting, stopped
@@ -137,6 +142,19 @@ class Run:
             # A price kept pods out that would have made the claim dearer; a launch may fall back to dearer types.
             if claim.cost_max is not None and self.reservations.holds(claim.number) is None:
                 self.openings.widen(claim)
+
+    def _call_back(self, placed: PodClass, held: Held, left: dict[int, None]) -> None:
+        """Try pods again that could not be where their volumes are before one of their group was placed."""
+        evened_out = [placed]
+        while held and evened_out:
+            for position in held.beside(evened_out.pop()):
+                each = self.of_pod[position]
+                if each.refused_at != self._state and self._place(each, position):
+                    del left[position]
+                    held.go(each, position)
+                    evened_out.append(each)
+                else:
+                    each.refused_at = self._state
 
     def _place(self, each: PodClass, position: int) -> bool:
         for step in each.steps:

@@ -56,6 +56,9 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     granted = effort or Unlimited()
     desk = Desk(problem)
     charged = charge(problem)
+    at_home = _placed(problem, (AtHome,) if problem.nodes else (), granted, desk)
+    if at_home:
+        return _best(at_home, charged)
     planners = _planners(len(problem.pods), desk.classes)
     runs = _placed(problem, planners, granted, desk)
     complete = [run for run in runs if run.sound and not run.left_over()]
@@ -108,6 +111,23 @@ def _best(runs: list[Run], charged: float) -> Plan:
             return plan
         plans.append(plan)
     return min(plans, key=lambda plan: len(plan.refusals))
+
+
+class AtHome(Run):
+    """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan."""
+
+    def place(self) -> None:
+        """Place everybody, or give up at the first who would need a claim."""
+        for position in self.queue():
+            each = self.of_pod[position]
+            if (
+                each.number in self.ignored
+                or each.steps[0].impossible
+                or not self.on_node(each, position, each.steps[0])
+            ):
+                raise NothingNew
+            self.moved()
+        self.settle([])
 
 
 class ImportantFirst(Run):

@@ -1,6 +1,7 @@
 """Spread, decided beforehand: how many pods go to each domain, so that claims can be filled one at a time."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from joiner.model.labels import HOSTNAME
@@ -20,7 +21,7 @@ class Spreading:
     that a group counts is bound by it, the end is known: counts that are as even as can be.
     """
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: "Run", members: Mapping[int, Sequence[int]]) -> None:
         self._run = run
         self._counts: dict[Group, dict[str, int]] = {}
         self._before: dict[Group, dict[str, int]] = {}
@@ -34,16 +35,27 @@ class Spreading:
             own = {group for group, chosen in each.steps[0].groups if chosen}
             for group in each.counted:
                 self._owners[group] = self._owners.get(group, True) and group in own
+        self._free: Counter[Group] = Counter()
+        """How many pods of a group no volume holds anywhere: they can be where the others are not."""
+        for each in run.classes:
+            if each.number in members and not each.held and (spread := self._decidable(each)) is not None:
+                self._free[spread] += len(members[each.number])
+
+    def _decidable(self, each: PodClass) -> Group | None:
+        """The group that pods of a class are spread by, if nothing else has a say in the domain they go to."""
+        groups = [(group, chosen) for group, chosen in each.steps[0].groups if group.key != HOSTNAME]
+        if len(groups) != 1:
+            return None
+        group, chosen = groups[0]
+        return group if group.kind == SPREAD and chosen and self._owners.get(group) else None
 
     def shares(self, each: PodClass, positions: list[int]) -> Iterator[Share]:
         """The pods of a class by the domain they are meant for; in one piece where nothing has to be decided."""
         step = each.steps[0]
-        groups = [group for group, _ in step.groups if group.key != HOSTNAME]
-        chosen = dict(step.groups)
-        if len(groups) != 1 or groups[0].kind != SPREAD or not chosen[groups[0]] or not self._owners.get(groups[0]):
+        group = self._decidable(each)
+        if group is None:
             yield Share(each, step, positions)
             return
-        group = groups[0]
         self._decided.append((group, step.strict.at(group.key)))
         for domain, members in self._apportioned(group, step, each, positions).items():
             there = self._run.joined.only(Requirement(group.key, (domain,)))
@@ -71,17 +83,22 @@ class Spreading:
         reachable = [domain for domain in counts if pod.has(domain)]
         costs = {domain: cost for domain in reachable if (cost := self._cost(group, step, each, domain)) is not None}
         meant: dict[str, list[int]] = {}
+        few = group.min_domains is not None and len(reachable) < group.min_domains
         while positions:
-            least = min((counts[domain] for domain in reachable), default=0)
-            if group.min_domains is not None and len(reachable) < group.min_domains:
-                least = 0
+            least = 0 if few else min((counts[domain] for domain in reachable), default=0)
             best = min(costs, key=lambda domain: (counts[domain], costs[domain], domain), default=None)
-            if best is None or counts[best] + 1 - least > group.max_skew:
+            level = 0 if best is None else counts[best] + 1 - group.max_skew
+            if best is None or (level > least and (few or not self._made_up_for(each, group, level, reachable))):
                 self.left.extend(positions)
                 break
             counts[best] += 1
             meant.setdefault(best, []).append(positions.pop())
         return {domain: members[::-1] for domain, members in meant.items()}
+
+    def _made_up_for(self, each: PodClass, group: Group, level: int, domains: list[str]) -> bool:
+        """Whether pods that come later, as no volume holds them, can fill every domain up to a level."""
+        gaps = (level - self._counts[group][domain] for domain in domains)
+        return each.held and sum(gap for gap in gaps if gap > 0) <= self._free[group]
 
     def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> float | None:
         """What the smallest new node for a pod would cost in a domain; nothing if there can be none."""
@@ -91,8 +108,12 @@ class Spreading:
             narrowed = self._run.joined.of(joined, there) if joined is not None else None
             if narrowed is None or not self._run.openings.tolerates(template, step):
                 continue
-            units = template.usable & template.stock.described(narrowed) & template.fits.large_enough(each.amounts)
-            for priced in template.stock.prices(narrowed).best:
-                if units >> priced.unit & 1:
-                    return priced.offering.cost
+            for place in step.places:
+                placed = self._run.joined.of(narrowed, place)
+                if placed is None:
+                    continue
+                units = template.usable & template.stock.described(placed) & template.fits.large_enough(each.amounts)
+                for priced in template.stock.prices(placed).best:
+                    if units >> priced.unit & 1:
+                        return priced.offering.cost
         return None

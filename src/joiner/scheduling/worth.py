@@ -7,6 +7,7 @@ else.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -96,15 +97,18 @@ class PricedRun(Run):
         for position in reversed(positions):
             members.setdefault(self.of_pod[position].number, []).append(position)
         sizes: dict[object, Size] = {}
-        spreading = Spreading(self)
-        for each in self.classes:
+        spreading = Spreading(self, members)
+        shares: list[Share] = []
+        # Pods that volumes hold somewhere choose first, and are the first to be placed: the next share is the last.
+        for each in sorted(self.classes, key=attrgetter("held"), reverse=True):
             if each.number not in members:
                 continue
             if each.steps[0].impossible:
                 self._unplaced += members[each.number]
                 continue
-            for share in spreading.shares(each, members[each.number]):
-                self._take_share(share, sizes)
+            shares += spreading.shares(each, members[each.number])
+        for share in sorted(shares, key=lambda share: share.each.held):
+            self._take_share(share, sizes)
         self._unplaced += spreading.left
         self._spreading = spreading
         return list(sizes.values())

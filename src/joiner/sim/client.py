@@ -113,12 +113,14 @@ class SimClient:
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
+        latest: bool = True,
     ) -> Listing[K]:
         """The objects that are chosen, by key."""
         call = Call(self.actor, "list", kind, Key(namespace, ""))
 
         def ask() -> Listing[K]:
-            version = max(self.server.version - self.meddler.behind(call), self.seen.get(kind, 0))
+            behind = 0 if latest else self.meddler.behind(call)
+            version = max(self.server.version - behind, self.seen.get(kind, 0))
             return self.server.list(kind, namespace=namespace, labels=labels, fields=fields, version=version)
 
         listing = await self._carry(call, ask)

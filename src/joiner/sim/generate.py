@@ -72,6 +72,10 @@ class Made(Value):
     """Whether nodes grow old, so that there is never quiet."""
     repairs: bool
     """Whether broken nodes are repaired."""
+    terminates_first: bool
+    """Whether a broken node may go before there is another in its place."""
+    hook_s: float | None
+    """How long something is done with every machine before its node counts as registered."""
 
 
 def make(seed: int) -> Made:
@@ -86,9 +90,11 @@ class _Maker:
         self._random = random
         self._sizes: dict[str, tuple[int, int]] = {}
         """Deployment to the fewest and the most pods it is ever scaled to."""
-        self._expires = random.random() < 0.25
+        self._expires = random.random() < 0.2
         self._protects = random.random() < 0.3
         self._repairs = random.random() < 0.5
+        self._terminates_first = random.random() < 0.5
+        self._hook_s = random.uniform(5.0, 240.0) if random.random() < 0.25 else None
 
     def made(self) -> Made:
         given = Given(nodepools=tuple(self._pools()), reservations=tuple(self._reservations()))
@@ -100,6 +106,8 @@ class _Maker:
             steps=tuple(steps),
             expires=self._expires,
             repairs=self._repairs,
+            terminates_first=self._terminates_first,
+            hook_s=self._hook_s,
         )
 
     def _maybe(self, chance: float) -> bool:
@@ -172,7 +180,7 @@ class _Maker:
     def _workloads(self) -> Iterator[Timed]:
         apart = Deploy(deploy="apart", replicas=self._random.randint(5, 8), cpu=parse("250m"), apart="hostname")
         yield Timed(at=self._at(0, 5 * MINUTE), step=apart)
-        left = self._random.randint(60, 150) if self._maybe(0.9) else self._random.randint(150, 300)
+        left = self._random.randint(55, 120) if self._maybe(0.9) else self._random.randint(120, 300)
         number = 0
         while left > 0:
             made = self._workload(f"app-{number}", min(left + 2, self._random.randint(3, 45)))

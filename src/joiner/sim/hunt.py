@@ -21,6 +21,7 @@ from joiner.model.pod import Pod
 from joiner.options import Gates, Options
 from joiner.sim import casting
 from joiner.sim.checks import RULES, Checks, Quiet
+from joiner.sim.cloud import Hook
 from joiner.sim.faults import API_FAULTS, CLOUD_FAULTS, Chances, Weather
 from joiner.sim.generate import STEP_NAMES, ClockStep, DeleteNodes, HangUp, Made, make
 from joiner.sim.kubelet import Habits
@@ -81,7 +82,9 @@ class _Hunt:
         self.world = World(
             loop,
             seed=seed,
-            options=Options(feature_gates=Gates(node_repair=self._made.repairs)),
+            options=Options(
+                feature_gates=Gates(node_repair=self._made.repairs, terminate_first_repair=self._made.terminates_first)
+            ),
             trace=trace,
             habits=Habits(prepares={"example.com/agent": 15.0}),
             meddler=self._weather,
@@ -113,6 +116,9 @@ class _Hunt:
             [casting.node_class(self._made.given, Path(), self.world.clock.now()), *casting.pools(self._made.given)]
         )
         self.world.load(each for given in self._made.objects for each in self._stage.objects(given))
+        if self._made.hook_s is not None:
+            self.world.cloud.hooks.append(Hook("inspection", self._made.hook_s, {}))
+            self._counts["registration hook"] += 1
         await self.world.start()
         for timed in self._made.steps:
             self._tasks.start(f"step at {timed.at.text()}", self._step(timed))
@@ -202,6 +208,7 @@ REQUIRED: Final[tuple[str, ...]] = (
     *(f"removal {name}" for name in ("expired", "garbage_collected", "insufficient_capacity", "registration_timeout")),
     "removal unhealthy",
     "event RebootObserved",
+    "registration hook",
 )
 """What has to occur in a long hunt: where one of these never did, nothing was shown about it."""
 

@@ -10,7 +10,7 @@ from joiner.kube.controller import Change
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.kube.informer import Informers, Store
 from joiner.kube.tasks import Tasks
-from joiner.model.meta import ObjectMeta, replace
+from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
 from joiner.sim.client import Call, Told
@@ -79,6 +79,21 @@ def test_a_cache_has_what_was_there_and_follows_what_comes() -> None:
         assert [each.name for each in cached.informers.by(Node, "colour", "red")] == ["a"]
 
     served(test)
+
+
+@pytest.mark.parametrize(("latest", "known"), [(frozenset({Node}), ["a"]), (frozenset(), [])])
+def test_of_some_kinds_a_cache_knows_from_the_start_what_was_there_before(
+    latest: frozenset[type[KubeObject]], known: list[str]
+) -> None:
+    async def test(world: Served) -> None:
+        world.server.create("world", node("a"))
+        informers, tasks = Informers(world.client, latest=latest), Tasks()
+        informers.of(Node)
+        await informers.start(tasks)
+        assert [each.name for each in informers.all(Node)] == known
+        await tasks.close()
+
+    served(test, meddler=Meddling(behind=100))
 
 
 def test_a_cache_is_behind_by_the_way_of_an_event() -> None:

@@ -223,11 +223,12 @@ def test_a_list_can_be_stale_but_never_older_than_what_was_heard() -> None:
     async def test(world: Served) -> None:
         for name in ("a", "b"):
             world.server.create("world", node(name))
-        assert (await world.client.list(Node)).items == ()
+        assert (await world.client.list(Node, latest=False)).items == ()
         async for event in world.client.watch(Node, "1"):
             assert event.object.name == "a"
             break
-        assert [each.name for each in (await world.client.list(Node)).items] == ["a"]
+        assert [each.name for each in (await world.client.list(Node, latest=False)).items] == ["a"]
+        assert [each.name for each in (await world.client.list(Node)).items] == ["a", "b"]
         assert (await world.server.client("restarted").list(Node)).resource_version == "3"
 
     served(test, meddler=Meddling(behind=100))
