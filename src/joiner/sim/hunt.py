@@ -164,8 +164,10 @@ class _Hunt:
                 return violations
         wrong = self._checks.settled()
         while wrong and self._made.expires and self._loop.time() < END_S:
-            await asyncio.sleep(10.0)  # where nodes grow old, there is only now and then a moment at which all is well
-            wrong = self._checks.settled()
+            # Where nodes grow old, there may never be a moment at which all is well; but nothing stays wrong for long.
+            await asyncio.sleep(10.0)
+            still = frozenset(self._checks.settled())
+            wrong = [each for each in wrong if each in still]
         if wrong:
             return wrong
         quiet = None if self._made.expires else Quiet(self.world, self._checks.counts)
