@@ -70,6 +70,7 @@ def hunt(seed: int, *, chances: Chances | None = None, trace: Trace | None = Non
     finally:
         if collects:
             gc.enable()
+            gc.collect()
 
 
 class _Hunt:
