@@ -118,5 +118,6 @@ def _claim_of(node: Node) -> NodeClaim:
         capacity=node.status.capacity,
         allocatable=node.status.allocatable,
     )
-    metadata = ObjectMeta(name=f"claim-{node.name}", labels=node.metadata.labels)
+    going = node.metadata.deletion_timestamp
+    metadata = ObjectMeta(name=f"claim-{node.name}", labels=node.metadata.labels, deletion_timestamp=going)
     return NodeClaim(metadata=metadata, spec=NodeClaimSpec(taints=node.spec.taints), status=status)

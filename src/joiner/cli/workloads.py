@@ -31,6 +31,9 @@ class Rules(Value):
     runtime_classes: tuple[RuntimeClass, ...] = ()
 
 
+_OVER: Final = ("Complete", "Failed")
+"""Conditions of a Job for which nothing is started any more."""
+
 # -- how many, and what they are called ------------------------------------------------------------------------------------
 
 
@@ -39,7 +42,8 @@ def wanted(workload: Workload) -> int:
     if not isinstance(workload, Job):
         return max(0, workload.spec.replicas)
     spec = workload.spec
-    if spec.suspend:
+    over = any(each.type in _OVER and each.status == "True" for each in workload.status.conditions)
+    if spec.suspend or over:
         return 0
     at_once = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:

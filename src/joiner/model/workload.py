@@ -120,12 +120,20 @@ class JobSpec(Value):
     suspend: bool = False
 
 
+class JobCondition(Value):
+    """What became of it: `Complete`, `Failed`, `Suspended` …"""
+
+    type: str = ""
+    status: str = ""
+
+
 class JobStatus(Value):
     """How far it is."""
 
     active: int = 0
     succeeded: int = 0
     failed: int = 0
+    conditions: tuple[JobCondition, ...] = ()
 
 
 class Job(KubeObject):

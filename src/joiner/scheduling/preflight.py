@@ -13,6 +13,8 @@ from joiner.scheduling.plan import Reason, Refusal
 def refusal(key: str, pod: Pod, volume_problem: str, vocabulary: Vocabulary) -> Refusal | None:
     """Why the pod is left alone; nothing when it should be placed."""
     problems = [*_node_problems(pod, vocabulary), *([(volume_problem, "")] if volume_problem else [])]
+    if pod.spec.resource_claims:
+        problems.append(("the pod asks for devices by resource claims, which cannot be planned for yet", ""))
     if not problems:
         return None
     return Refusal(

@@ -8,6 +8,7 @@ from joiner.cli.cluster import Holdings, Picture, picture
 from joiner.model import labels, resources
 from joiner.model.codec import decode
 from joiner.model.labels import INITIALIZED, NODEPOOL, REGISTERED, Vocabulary
+from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
@@ -60,6 +61,15 @@ def test_a_node_of_a_pool_without_its_claim_counts_for_the_pool() -> None:
     assert [(each.name, each.initialized) for each in found.nodes] == [("n", True)]
     assert found.used == {"p": resources.of(cpu=4, nodes=1, pods=10)}
     assert [each.name for each in found.bound] == ["a"]
+
+
+def test_a_node_of_a_pool_that_is_going_is_no_place_and_sends_its_pods_away() -> None:
+    going = node(labelled={**DONE, NODEPOOL: "p"})
+    metadata = replace(going.metadata, deletion_timestamp=NOW, finalizers=("karpenter.sh/termination",))
+
+    found = seen(nodes=(replace(going, metadata=metadata),), pods=(pod("a"),))
+
+    assert (found.nodes, [each.name for each in found.evicted]) == ((), ["a"])
 
 
 def test_a_node_of_a_pool_that_does_not_say_more_is_still_starting() -> None:

@@ -22,6 +22,10 @@ def workload(kind: type[Workload], **spec: Any) -> Any:
     return decode(body, kind)
 
 
+COMPLETE = {"type": "Complete", "status": "True"}
+FAILED = {"type": "Failed", "status": "True"}
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "count"),
     [
@@ -35,6 +39,8 @@ def workload(kind: type[Workload], **spec: Any) -> Any:
         pytest.param(Job, {"parallelism": 5, "completions": 3}, 3, id="never more than are to be done"),
         pytest.param(Job, {"parallelism": 5, "completions": 6, "status": {"succeeded": 4}}, 2, id="nearly done"),
         pytest.param(Job, {"parallelism": 5, "suspend": True}, 0, id="suspended"),
+        pytest.param(Job, {"parallelism": 5, "status": {"conditions": [COMPLETE]}}, 0, id="complete"),
+        pytest.param(Job, {"completions": 2, "status": {"conditions": [FAILED]}}, 0, id="failed"),
     ],
 )
 def test_a_workload_wants_so_many_pods(kind: type[Workload], spec: dict[str, Any], count: int) -> None:
