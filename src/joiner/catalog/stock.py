@@ -232,8 +232,10 @@ class Stock:
             ladder = self._capacity[name] = Ladder([_capacity(unit).get(name, 0) for unit in self.units])
         return ladder
 
-    def capacity_types(self, requirements: Requirements, units: int) -> tuple[str, ...]:
-        """The capacity types in which some of the units can be bought on the market."""
+    def capacity_types(self, requirements: Requirements, names: Iterable[str]) -> tuple[str, ...]:
+        """The capacity types in which some of these types can be bought on the market."""
+        wanted = frozenset(names)
+        units = sum(1 << number for number, unit in enumerate(self.units) if unit.name in wanted)
         asked = self._asked(requirements)
         found = self._kinds_of_capacity.get(asked)
         if found is None:

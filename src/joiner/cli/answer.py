@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from joiner.catalog.stock import Stock
 from joiner.cli.scenario import Scenario, shown
 from joiner.clock import Clock
 from joiner.model import labels, resources
 from joiner.model.codec import encode
-from joiner.requirements import Requirements
+from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.problem import Problem
 
@@ -57,7 +58,9 @@ def failure(message: str, name: str = "") -> dict[str, Any]:
 
 def told(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     """The plan without the times."""
-    claims = sorted((_claim(each) for each in plan.claims), key=lambda each: each["pods"][:1])
+    stocks = {option.pool.name: option.catalog.market.stock for option in scenario.problem.pools}
+    made = (_claim(each, stocks[each.nodepool]) for each in plan.claims)
+    claims = sorted(made, key=lambda each: each["pods"][:1])
     nodes = [
         {"name": name, "pods": _names(plan.placements.get(name, ()))}
         for name in sorted({node.name for node in scenario.problem.nodes} | plan.placements.keys())
@@ -94,10 +97,10 @@ def _summary(
     }
 
 
-def _claim(claim: PlannedClaim) -> dict[str, Any]:
+def _claim(claim: PlannedClaim, stock: Stock) -> dict[str, Any]:
     result: dict[str, Any] = {
         "nodePool": claim.nodepool,
-        "requirements": _requirements(claim.requirements),
+        "requirements": _requirements(_for_sale(claim, stock)),
         "instanceTypes": [option.name for option in claim.options],
         "pods": _names(claim.pods),
         "cheapestPrice": claim.price if claim.options else NO_PRICE,
@@ -117,6 +120,16 @@ def _claim(claim: PlannedClaim) -> dict[str, Any]:
         "priceOverlayApplied": any(option.offering.price_overlaid for option in claim.options),
     }
     return result | {field: content for field, content in more.items() if content}
+
+
+def _for_sale(claim: PlannedClaim, stock: Stock) -> Requirements:
+    """The requirements of a claim, with the capacity types that its types can be bought in."""
+    if claim.reservations:
+        return claim.requirements
+    kinds = stock.capacity_types(claim.requirements, [option.name for option in claim.options])
+    asked = claim.requirements.at(labels.CAPACITY_TYPE)
+    chosen = Requirement(labels.CAPACITY_TYPE, kinds, min_values=asked.min_values)
+    return claim.requirements.without(labels.CAPACITY_TYPE) & Requirements([chosen]) if kinds else claim.requirements
 
 
 def _requirements(requirements: Requirements) -> list[dict[str, Any]]:

@@ -358,7 +358,7 @@ def _written(
     """The requirements with the types that are left, and the capacity types in which some of them can be bought."""
     reserved = bool(planned.reservations)
     names = tuple(option.name for option in planned.options)
-    kinds = (labels.RESERVED,) if reserved else _capacity_types(requirements, names, catalog)
+    kinds = (labels.RESERVED,) if reserved else catalog.market.stock.capacity_types(requirements, names)
     chosen = {labels.INSTANCE_TYPE: names, **({labels.CAPACITY_TYPE: kinds} if kinds else {})}
     rest = requirements.without(*chosen).written()
     entries = [
@@ -373,12 +373,6 @@ def _written(
     if reserved:  # paid-for capacity needs no choice, and has none
         entries = [SelectorRequirementWithMinValues(key=e.key, operator=e.operator, values=e.values) for e in entries]
     return tuple(sorted(entries, key=lambda each: each.key))
-
-
-def _capacity_types(requirements: Requirements, names: Iterable[str], catalog: Catalog) -> tuple[str, ...]:
-    stock, wanted = catalog.market.stock, frozenset(names)
-    units = sum(1 << number for number, unit in enumerate(stock.units) if unit.name in wanted)
-    return stock.capacity_types(requirements, units)
 
 
 def _custom_labels(requirements: Requirements, vocabulary: Vocabulary) -> dict[str, str]:

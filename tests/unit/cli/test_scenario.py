@@ -287,6 +287,7 @@ def test_a_claim_is_written_with_its_cheapest_offering_and_without_empty_fields(
         "nodePool": "default",
         "requirements": [
             {"key": "example.com/team", "operator": "In", "values": ["a", "b"], "minValues": 2},
+            {"key": labels.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
             {"key": labels.INSTANCE_TYPE, "operator": "In"},
         ],
         "instanceTypes": ["four"],
