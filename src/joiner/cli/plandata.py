@@ -104,6 +104,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     """What would let a pod in: each of the changes suffices."""
     return {
         "othersAsPlanned": verdict.on_the_plan,
+        "cutShort": verdict.cut_short,
         "changes": [
             {
                 "constraints": [constraint_data(each) for each in blamed.constraints],

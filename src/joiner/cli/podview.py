@@ -153,9 +153,12 @@ def _nodes(reasons: Sequence[Reason]) -> Iterator[str]:
         yield f"and {counted(sum(len(names) for _, names in rest), 'node')} more; -o json tells of each"
 
 
+_NOT_ALL: Final = "; not all of its constraints were tried, as there are very many"
+
+
 def _remedy(verdict: Verdict) -> Iterator[str]:
     if not verdict.blames:
-        yield "\nNo single change was found that would let it in."
+        yield "\nNo single change was found that would let it in" + (_NOT_ALL if verdict.cut_short else "") + "."
         return
     many = len(verdict.blames) > 1
     single = len(verdict.blames[0].constraints) == 1
@@ -168,7 +171,7 @@ def _remedy(verdict: Verdict) -> Iterator[str]:
     ]
     yield from _table(("WHO", "SAYS", "CHANGE"), rows)
     how = "with the other pods where the plan has them" if verdict.on_the_plan else "by planning again without it"
-    yield f"found out {how}"
+    yield f"found out {how}" + (_NOT_ALL if verdict.cut_short else "")
 
 
 def _bought(view: View, subject: str, claim: PlannedClaim, why: Purchase) -> Iterator[str]:

@@ -6,11 +6,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from joiner.admission import fieldnames
 from joiner.admission.judge import normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
 from joiner.catalog.build import Adjustments
-from joiner.cli import fieldnames, inputs, validate
+from joiner.cli import inputs, validate
 from joiner.cli.kinds import as_written, known
 from joiner.cli.validate import Finding
 from joiner.model.cluster import Namespace, Service

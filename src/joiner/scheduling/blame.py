@@ -19,6 +19,10 @@ VERIFIED: Final = 2_000
 """Up to so many pods what was found that way is held against the whole question as well."""
 _LIFTED_MAX: Final = 64
 _PAIRED_MAX: Final = 12
+_ASKED_MAX: Final = 130
+"""How often the question may be asked again."""
+_USUAL: Final = 24
+"""Where pods have more constraints than so many, a question takes as much longer, and is asked as much less often."""
 
 
 class Blame(Value):
@@ -40,6 +44,8 @@ class Verdict(Value):
     """Each of them suffices, the pod's own demands first; those that look like a slip of the pen before all others."""
     on_the_plan: bool = False
     """Whether the other pods were left where the plan has them, as there are very many; else all was planned anew."""
+    cut_short: bool = False
+    """Whether not everything was tried that may keep the pod out, as there is very much of it."""
 
 
 def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
@@ -49,15 +55,17 @@ def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
     """
     pod = next(each for each in problem.pods if _name(each) == name)
     question, on_the_plan = _question(problem, plan, pod)
-    lifts = list(islice((each for each in constraints(problem, pod) if each.constraint.hard), _LIFTED_MAX))
+    hard = [each for each in constraints(problem, pod) if each.constraint.hard]
+    asks = _asks(question)
+    lifts = hard[: min(_LIFTED_MAX, asks)]
     found: list[tuple[Lift, ...]] = [(each,) for each in lifts if _placed(without(question, (each,)), name)]
     if not found:
-        pairs = combinations(_likely(problem, plan, name, lifts), 2)
+        pairs = islice(combinations(_likely(problem, plan, name, lifts), 2), asks - len(lifts))
         found = [pair for pair in pairs if _placed(without(question, pair), name)]
     if on_the_plan and len(problem.pods) <= VERIFIED:
         found = [lifts for lifts in found if _placed(without(problem, lifts), name)]
         on_the_plan = False
-    return Verdict(blames=_ordered(problem, found), on_the_plan=on_the_plan)
+    return Verdict(blames=_ordered(problem, found), on_the_plan=on_the_plan, cut_short=len(lifts) < len(hard))
 
 
 def lifted(problem: Problem, name: str, blamed: Blame) -> Problem:
@@ -65,6 +73,12 @@ def lifted(problem: Problem, name: str, blamed: Blame) -> Problem:
     pod = next(each for each in problem.pods if _name(each) == name)
     meant = set(blamed.constraints)
     return without(problem, [each for each in constraints(problem, pod) if each.constraint in meant])
+
+
+def _asks(question: Problem) -> int:
+    """How often a question may be asked again: the more its pods say, the longer it takes."""
+    most = max(sum(1 for _ in constraints(question, pod)) for pod in question.pods)
+    return max(2, _ASKED_MAX * _USUAL // max(_USUAL, most))
 
 
 def _name(pod: Pod) -> str:

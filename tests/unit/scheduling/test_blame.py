@@ -218,3 +218,13 @@ def test_every_type_is_too_small_for_pods_of_that_many_gpus() -> None:
     assert [
         each.constraints[0].rule for each in judged(problem([pod(extra={"x.com/gpu": "2"})], types=types)).blames
     ] == ["resources"]
+
+
+@pytest.mark.parametrize(("terms", "cut_short"), [(20, False), (100, True)])
+def test_where_there_is_very_much_to_blame_not_all_of_it_is_tried(terms: int, cut_short: bool) -> None:
+    asked = alone(affinity=node_affinity(*([requirement("rack", "In", str(number))] for number in range(terms))))
+
+    found = blame(asked, schedule(asked), "default/web")
+
+    assert found.blames
+    assert found.cut_short is cut_short
