@@ -485,11 +485,14 @@ def _one_value(key: str, value: str) -> Requirement:
 
 
 def similar_key(key: str, known: Iterable[str]) -> str | None:
-    """The known label a mistyped key most likely meant: one that contains it, shares its last part, or looks alike."""
+    """The known label a mistyped key most likely meant: one that shares its last part, contains it, or looks alike."""
     candidates = list(known)
     name = key.rpartition("/")[2]
     for candidate in candidates:
-        if key in candidate or (name and candidate.rpartition("/")[2] == name):
+        if name and candidate.rpartition("/")[2] == name:
+            return candidate
+    for candidate in candidates:
+        if key in candidate:
             return candidate
     return next(iter(difflib.get_close_matches(key, candidates, n=1, cutoff=0.8)), None)
 

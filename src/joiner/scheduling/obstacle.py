@@ -72,7 +72,7 @@ def _said(group: Group, inverse: bool) -> str:
 def _wanted(group: Group, mine: Requirement, chosen: bool, inverse: bool) -> str:
     if group.kind == SPREAD:
         most = group.least(mine) + group.max_skew - (1 if chosen else 0)
-        return f"a domain with at most {most} of them" if most >= 0 else "no domain can do"
+        return f"a domain with at most {most} of them" if most >= 0 else "what no domain can offer"
     if group.kind == AFFINITY:
         return "a domain with one of them"
     return "a domain without a pod that keeps it away" if inverse else "a domain with none of them"
@@ -89,7 +89,7 @@ def counts(group: Group, mine: Requirement, node: Requirement) -> str:
     beyond: list[str] = []
     for domain, count in sorted(group.domains.items()):
         (reached if mine.has(domain) and node.has(domain) else beyond).append(f"{domain} {count}")
-    told = _listed(reached) or "no domain that it can be in"
+    told = _listed(reached) or "no domains that it can be in"
     return f"{told} (not for it: {_listed(beyond)})" if beyond else told
 
 

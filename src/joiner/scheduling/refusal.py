@@ -193,7 +193,8 @@ class _Inquiry:
     def _funnel(self) -> str:
         """How many types were left after each rule."""
         stages = [sieve.stage(self._template.stock) for sieve in self._sieves]
-        counts = [f"{stages[0].left} types", *(f"{stage.left} after {stage.after}" for stage in stages[1:])]
+        first = stages[0].left
+        counts = [f"{first} type{'' if first == 1 else 's'}", *(f"{stage.left} after {stage.after}" for stage in stages[1:])]
         return ", ".join(counts)
 
     def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
@@ -232,6 +233,10 @@ class _Inquiry:
         return min(misses, default=None, key=lambda miss: (miss.ratio, miss.instance_type))
 
 
+_MILLION: Final = 1_000_000 * 1_000
+"""So many thousandths of a core nobody asks for on purpose."""
+
+
 class _Miss(NamedTuple):
     """A type that is not large enough, and by how much."""
 
@@ -242,7 +247,8 @@ class _Miss(NamedTuple):
 
     def said(self) -> str:
         wanted, had = _amounts(self.wanted), _amounts(self.had)
-        return f"the nearest is {self.instance_type}: pod and daemons ask for {wanted}, and there is {had}"
+        slip = "; M means millions: were thousandths meant, which is m?" if self.wanted.get("cpu", 0) >= _MILLION else ""
+        return f"the nearest is {self.instance_type}: pod and daemons ask for {wanted}, and there is {had}{slip}"
 
 
 def _miss(name: str, needed: resources.Resources, has: resources.Resources, lacking: list[str]) -> _Miss:

@@ -48,7 +48,7 @@ class Spelling:
         if wanted.operator != IN or not meant or not known.isdisjoint(meant):
             return ""
         near = nearest(meant[0], known)
-        offered = f"; there is {', '.join(sorted(known))}" if len(known) <= _SHOWN_VALUES else ""
+        offered = f"; there is {', '.join(sorted(known))}" if 0 < len(known) <= _SHOWN_VALUES else ""
         return f"{wanted.key} is nowhere {meant[0]}" + (f"; did you mean {near}?" if near else offered)
 
     def company(self, selector: LabelSelector | None) -> str:

@@ -22,6 +22,7 @@ from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
 from joiner.model.nodepool import NodePool
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.requirements import similar_key
 from joiner.scheduling.plan import Reason, Refusal
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.schedule import schedule
@@ -148,6 +149,15 @@ HINTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("selector", "hint"), HINTS.values(), ids=HINTS)
 def test_what_looks_mistyped_is_answered_with_what_was_probably_meant(selector: dict[str, str], hint: str) -> None:
     assert reason(problem([pod(nodeSelector=selector)])).hint == hint
+
+
+def test_millions_of_cores_are_taken_for_a_slip_of_the_pen() -> None:
+    assert reason(problem([pod(cpu="100M")])).hint.endswith("M means millions: were thousandths meant, which is m?")
+    assert "millions" not in reason(problem([pod(cpu="100")])).hint
+
+
+def test_a_label_is_taken_for_one_that_ends_alike_before_one_that_contains_it() -> None:
+    assert similar_key("zone", ["topology.k8s.aws/zone-id", ZONE]) == ZONE
 
 
 def test_what_took_the_values_away_that_min_values_needs_is_said() -> None:
