@@ -321,7 +321,7 @@ def _flexibility(claim: ClaimPlace) -> Iterator[Violation]:
             yield Violation("min-values", claim.name, f"{key} wants {wanted} values, {left} can be launched", quirk)
         if claim.written.get("minValuesRelaxed"):
             yield Violation("min-values-flag", claim.name, "says that minValues was lowered under a strict policy")
-    elif bool(lacking) != bool(claim.written.get("minValuesRelaxed")):
+    elif bool(lacking) != bool(claim.written.get("minValuesRelaxed")) and (lacking or not claim.reservations):
         yield Violation("min-values-flag", claim.name, f"lacking {lacking}, the mark says otherwise", "min-values-flag")
 
 

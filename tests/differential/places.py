@@ -162,7 +162,10 @@ class ClaimPlace(Place):
 
     @cached_property
     def freely(self) -> list[tuple[Kind, Labels]]:
-        """What it could be launched as, had no reservation been chosen for it: what flexibility is counted over."""
+        """What it could be launched as, had no reservation been chosen for it: what flexibility is counted over.
+
+        A claim with a reservation lists only what the reservation has, so every kind of the pool counts, too small or not.
+        """
         if not self.reservations:
             return self.bought
         markets = self.pool.requirements.get(CAPACITY_TYPE, allowed("Exists", ()))
@@ -170,10 +173,8 @@ class ClaimPlace(Place):
             wanted = [alternative.get(CAPACITY_TYPE) for alternative in pod.alternatives]
             if len(wanted) == 1 and wanted[0] is not None:
                 markets = markets & wanted[0]
-        base = {**self.own, CAPACITY_TYPE: markets}
+        kinds = self.pool.requirements.get(INSTANCE_TYPE, allowed("Exists", ()))
+        base = {**self.own, CAPACITY_TYPE: markets, INSTANCE_TYPE: kinds}
         base.pop(self.world.options["reservationIDLabel"], None)
-        listed = set(self.types)
-        found = (
-            (kind, self.becomes(kind, base)) for kind in self.pool.kinds if kind.name in listed and kind.launchable
-        )
+        found = ((kind, self.becomes(kind, base)) for kind in self.pool.kinds if kind.launchable)
         return [(kind, node) for kind, node in found if node is not None]

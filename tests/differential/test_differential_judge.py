@@ -486,6 +486,19 @@ RULES = {
         result(claim("one")),
         "min-values-flag",
     ),
+    "minValues are counted before a reservation is chosen": Rule(
+        "min-values",
+        scenario(ONE, nodePools=FLEXIBLE, instanceTypes=reserving(1)),
+        result(claim("one", **RESERVED)),
+        result(claim("one", **ON_DEMAND)),
+    ),
+    "the mark of lowered minValues is set before a reservation is chosen": Rule(
+        "min-values-flag",
+        scenario(ONE, nodePools=FLEXIBLE, instanceTypes=reserving(1), options={"minValuesPolicy": "BestEffort"}),
+        result(claim("one", **RESERVED)),
+        result(claim("one", **ON_DEMAND)),
+        "min-values-flag",
+    ),
     "a reservation is not given out twice": Rule(
         "reservations",
         scenario(ONE, TWO, instanceTypes=reserving(1)),

@@ -300,6 +300,10 @@ class Openings:
             return Refused(RESERVATIONS, NOWHERE if not terms.reserved else None)
         else:
             usable = 0
+            if machines and for_sale and claim.cost_max is not None:
+                for_sale &= claim.template.stock.prices(requirements).at_most(claim.cost_max)
+                if not for_sale:
+                    return Refused(PRICE)
         if not for_sale:
             return Refused(OFFERINGS)
         found = Fitting(requirements, for_sale, amounts, usable, claim.min_values)

@@ -14,6 +14,7 @@ from joiner.scheduling.funnel import sieves
 from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.obstacle import Obstacle, narrowed
 from joiner.scheduling.plan import Reason
+from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
@@ -26,9 +27,24 @@ _LABELS: Final = frozenset({claims.REQUIREMENTS, claims.UNDEFINED, claims.OFFERI
 def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     """What every pool had against pods of a class, after they gave up all their preferences."""
     step = each.steps[-1]
-    if not run.templates:
-        return (Reason(rule=claims.OFFERINGS, object="NodePools", message="no pool has a type that can be bought"),)
-    return tuple(_Inquiry(run, template, each, step).reason() for template in run.templates)
+    asked = {template.name for template in run.templates}
+    closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
+    return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
+        Reason(rule=claims.OFFERINGS, object="NodePools", message="there is none that buys nodes for pods"),
+    )
+
+
+def _closed(run: "Run", option: PoolOption) -> Reason:
+    """What keeps a pool from buying anything, whoever asks."""
+    hints = (run.spelling.hint(each) for each in option.pool.spec.template.spec.requirements)
+    return Reason(
+        rule=claims.OFFERINGS,
+        object=f"NodePool {option.pool.name}",
+        message="nothing that its requirements allow can be bought"
+        if option.catalog.types
+        else "there are no types for it",
+        hint=next(filter(None, hints), ""),
+    )
 
 
 class _Inquiry:
@@ -194,7 +210,10 @@ class _Inquiry:
         """How many types were left after each rule."""
         stages = [sieve.stage(self._template.stock) for sieve in self._sieves]
         first = stages[0].left
-        counts = [f"{first} type{'' if first == 1 else 's'}", *(f"{stage.left} after {stage.after}" for stage in stages[1:])]
+        counts = [
+            f"{first} type{'' if first == 1 else 's'}",
+            *(f"{stage.left} after {stage.after}" for stage in stages[1:]),
+        ]
         return ", ".join(counts)
 
     def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
@@ -247,7 +266,9 @@ class _Miss(NamedTuple):
 
     def said(self) -> str:
         wanted, had = _amounts(self.wanted), _amounts(self.had)
-        slip = "; M means millions: were thousandths meant, which is m?" if self.wanted.get("cpu", 0) >= _MILLION else ""
+        slip = (
+            "; M means millions: were thousandths meant, which is m?" if self.wanted.get("cpu", 0) >= _MILLION else ""
+        )
         return f"the nearest is {self.instance_type}: pod and daemons ask for {wanted}, and there is {had}{slip}"
 
 

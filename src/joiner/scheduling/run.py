@@ -59,7 +59,7 @@ class Run:
     def __init__(
         self, problem: Problem, effort: Effort, desk: "Desk | None" = None, cost_max: float | None = None
     ) -> None:
-        self._problem = problem
+        self.problem = problem
         self._cost_max = cost_max
         self.effort = effort
         self.policy = problem.policy
@@ -348,13 +348,13 @@ class Run:
 
     def key(self, position: int) -> str:
         """The name of the pod at a position."""
-        return key_of(self._problem.pods[position])
+        return key_of(self.problem.pods[position])
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     def least_refused(self) -> list[int]:
         """The priorities of pods that found no place, most important first: the smaller, the better."""
-        pods = self._problem.pods
+        pods = self.problem.pods
         return sorted((pods[position].spec.priority or 0 for position in (*self._left, *self._stopped)), reverse=True)
 
     def reserved(self) -> int:
@@ -371,7 +371,7 @@ class Run:
 
     def plan(self) -> Plan:
         """The answer, with everything there is to say about it."""
-        pods = self._problem.pods
+        pods = self.problem.pods
         claims, dropped = finished(self)
         left = dict.fromkeys(self.of_pod[position] for position in self._left)
         reasons = {each.number: explained(self, each) for each in left}

@@ -77,7 +77,12 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
     try:
         net.place()
     except TooDear:
-        return _best(complete, charged)
+        plan = _best(complete, charged)
+        if not plan.dropped:
+            return plan
+        # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
+        net = Run(problem, granted, desk)
+        net.place()
     if net.left_over() and _limits_and_priorities(problem):
         net = _by_priority(problem, granted, desk, net)
     refused = net.left_over()
@@ -154,9 +159,12 @@ def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
     return run if fewer and run.least_refused() < net.least_refused() else net
 
 
-def _order(run: Run, charged: float) -> tuple[int, int, float, int]:
-    """Better plans first: fewer pods left over, more use of what is paid for already, then cheaper, then fewer nodes."""
-    return (run.left_over().total(), -run.reserved(), _charged(run, charged), len(run.claims))
+def _order(run: Run, charged: float) -> tuple[int, float, int, int]:
+    """Better plans first: fewer pods left over, cheaper, more use of what is paid for already, then fewer nodes.
+
+    Every planner takes what is paid for first, and it costs next to nothing: who uses more of it and is dearer buys in vain.
+    """
+    return (run.left_over().total(), _charged(run, charged), -run.reserved(), len(run.claims))
 
 
 def _charged(run: Run, charged: float) -> float:
@@ -166,4 +174,4 @@ def _charged(run: Run, charged: float) -> float:
 
 def _dearer(run: Run, net: Run) -> bool:
     """Whether a plan that is no better than first fit's in any other way costs more."""
-    return _order(run, 0.0)[:3] > _order(net, 0.0)[:3]
+    return _order(run, 0.0)[:2] > _order(net, 0.0)[:2]

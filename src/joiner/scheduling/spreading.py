@@ -35,11 +35,11 @@ class Spreading:
             own = {group for group, chosen in each.steps[0].groups if chosen}
             for group in each.counted:
                 self._owners[group] = self._owners.get(group, True) and group in own
-        self._free: Counter[Group] = Counter()
-        """How many pods of a group no volume holds anywhere: they can be where the others are not."""
+        self._coming: Counter[tuple[Group, str | None]] = Counter()
+        """How many pods of a group are still to be given a domain: those that volumes hold in one, and those that are free."""
         for each in run.classes:
-            if each.number in members and not each.held and (spread := self._decidable(each)) is not None:
-                self._free[spread] += len(members[each.number])
+            if each.number in members and (spread := self._decidable(each)) is not None:
+                self._coming[spread, _held_in(each, spread)] += len(members[each.number])
 
     def _decidable(self, each: PodClass) -> Group | None:
         """The group that pods of a class are spread by, if nothing else has a say in the domain they go to."""
@@ -83,22 +83,24 @@ class Spreading:
         reachable = [domain for domain in counts if pod.has(domain)]
         costs = {domain: cost for domain in reachable if (cost := self._cost(group, step, each, domain)) is not None}
         meant: dict[str, list[int]] = {}
+        self._coming[group, _held_in(each, group)] -= len(positions)
         few = group.min_domains is not None and len(reachable) < group.min_domains
+        patient = each.held and not few
         while positions:
             least = 0 if few else min((counts[domain] for domain in reachable), default=0)
             best = min(costs, key=lambda domain: (counts[domain], costs[domain], domain), default=None)
             level = 0 if best is None else counts[best] + 1 - group.max_skew
-            if best is None or (level > least and (few or not self._made_up_for(each, group, level, reachable))):
+            if best is None or (level > least and not (patient and self._made_up_for(group, level, reachable))):
                 self.left.extend(positions)
                 break
             counts[best] += 1
             meant.setdefault(best, []).append(positions.pop())
         return {domain: members[::-1] for domain, members in meant.items()}
 
-    def _made_up_for(self, each: PodClass, group: Group, level: int, domains: list[str]) -> bool:
-        """Whether pods that come later, as no volume holds them, can fill every domain up to a level."""
-        gaps = (level - self._counts[group][domain] for domain in domains)
-        return each.held and sum(gap for gap in gaps if gap > 0) <= self._free[group]
+    def _made_up_for(self, group: Group, level: int, domains: list[str]) -> bool:
+        """Whether the pods that are still to come can fill every domain up to a level."""
+        gaps = (level - self._counts[group][domain] - self._coming[group, domain] for domain in domains)
+        return sum(gap for gap in gaps if gap > 0) <= self._coming[group, None]
 
     def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> float | None:
         """What the smallest new node for a pod would cost in a domain; nothing if there can be none."""
@@ -117,3 +119,10 @@ class Spreading:
                     if units >> priced.unit & 1:
                         return priced.offering.cost
         return None
+
+
+def _held_in(each: PodClass, group: Group) -> str | None:
+    """The one domain of a group that volumes hold a class in."""
+    asked = [place.at(group.key) for place in each.volumes.places]
+    domains = {domain for one in asked for domain in one.values}
+    return domains.pop() if len(domains) == 1 and not any(one.complement for one in asked) else None

@@ -56,7 +56,7 @@ class PricedRun(Run):
         self._numbers: dict[tuple[tuple[Group, bool], ...], int] = {}
         self.share_of: dict[int, Share] = {}
         """The identity of a step to the pods that are at it."""
-        self.charge = charge(self._problem)
+        self.charge = charge(self.problem)
         self._last: tuple[Size | None, float | None, dict[Size, int]] = (None, None, {})
         sizes = self._sizes(rest)
         self._kinds = self._desk.kinds
@@ -107,11 +107,25 @@ class PricedRun(Run):
                 self._unplaced += members[each.number]
                 continue
             shares += spreading.shares(each, members[each.number])
+        if self.nodes:
+            self._stay_as_meant(shares, {position: rank for rank, position in enumerate(positions)})
         for share in sorted(shares, key=lambda share: share.each.held):
-            self._take_share(share, sizes)
+            if share.positions:
+                self._take_share(share, sizes)
         self._unplaced += spreading.left
         self._spreading = spreading
         return list(sizes.values())
+
+    def _stay_as_meant(self, shares: list[Share], rank: dict[int, int]) -> None:
+        """Put pods on nodes that are there once it is decided which domain they go to.
+
+        Before that, spread let a few go to each domain that has nodes, and no more until others are in the other domains.
+        """
+        decided = [share for share in shares if share.step is not share.each.steps[0]]
+        for share in sorted(decided, key=lambda share: rank[share.positions[-1]]):
+            while share.positions and self.on_node(share.each, share.positions[-1], share.step):
+                share.positions.pop()
+                self.moved()
 
     def _take_share(self, share: Share, sizes: dict[object, Size]) -> None:
         each = share.each

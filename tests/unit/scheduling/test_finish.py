@@ -1,7 +1,18 @@
 """The end of a run: which types a claim names, and at what price."""
 
 import pytest
-from tests.builders import SHELF, instance_type, node_pool, offering, overlay, pod, pool_option, problem, requirement
+from tests.builders import (
+    SHELF,
+    instance_type,
+    node_pool,
+    offering,
+    overlay,
+    pod,
+    pods,
+    pool_option,
+    problem,
+    requirement,
+)
 
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -9,6 +20,7 @@ from joiner.scheduling.problem import Policy
 from joiner.scheduling.schedule import schedule
 
 FUSE = "example.com/fuse"
+FAMILY = "example.com/family"
 
 
 def test_types_are_named_cheapest_first_and_the_first_is_the_price() -> None:
@@ -33,6 +45,30 @@ def test_what_is_left_after_truncation_must_be_flexible_enough(least: int, place
     plan = schedule(problem([pod()], pool, policy=Policy(types_max=2)))
 
     assert (bool(plan.claims), bool(plan.refusals)) == (placed, not placed)
+
+
+def test_a_cheaper_plan_whose_claims_cannot_be_bought_does_not_end_first_fit() -> None:
+    sold = (
+        ("one", "b", 2, 2.8),
+        ("two", "b", 4, 4.0),
+        ("three", "b", 2, 6.1),
+        ("four", "c", 4, 5.9),
+        ("five", "b", 1, 3.2),
+    )
+    types = tuple(
+        instance_type(
+            name, [offering(price=price)], {FAMILY: family}, capacity=resources.of(cpu=cpu, memory="64Gi", pods=20)
+        )
+        for name, family, cpu, price in sold
+    )
+    pool = node_pool(requirements=[requirement(FAMILY, "Exists", minValues=2)])
+    waiting = [
+        each for cpu, count in (("3", 9), ("1500m", 11), ("900m", 8), ("500m", 5)) for each in pods(count, cpu, cpu=cpu)
+    ]
+
+    plan = schedule(problem(waiting, pool, types=types, policy=Policy(types_max=2)))
+
+    assert not plan.refusals
 
 
 def test_a_type_that_is_larger_in_one_zone_is_bought_there() -> None:

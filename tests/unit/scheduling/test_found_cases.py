@@ -1,5 +1,6 @@
 """Questions that a comparison with another scheduler showed to be answered badly. Each stays here for ever."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,8 +22,11 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import ARCH, ZONE
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
-from joiner.scheduling.problem import Storage
-from joiner.scheduling.schedule import schedule
+from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.problem import Problem, Storage
+from joiner.scheduling.run import NothingNew, Run
+from joiner.scheduling.schedule import BY_HAND, BY_PROGRAMME, schedule
+from joiner.scheduling.worth import PricedRun
 
 TEAM = "example.com/team"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -126,15 +130,62 @@ def test_a_group_that_stays_together_starts_on_a_node_that_is_bought_anyway() ->
     assert [len(claim.pods) for claim in plan.claims] == [2]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="of equally empty zones the cheapest is taken, though a sibling's volume needs it"
-)
-def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs() -> None:
-    stored = [bound_volume(name, zone) for name, zone in (("one", "a"), ("two", "a"), ("three", "b"))]
+def stateful(zones: str, free: int, **rule: Any) -> Problem:
+    """Pods that are held in these zones, and some that are free to go anywhere, all of one group that spreads over zones."""
+    stored = [bound_volume(f"held-{number}", zone) for number, zone in enumerate(zones)]
     storage = Storage(claims=tuple(claim for claim, _ in stored), volumes=tuple(volume for _, volume in stored))
-    rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web")]}
-    held = [pod(claim.name, claims=[claim.name], **rule) for claim, _ in stored]
+    shape: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web", **rule)]}
+    held = [pod(claim.name, claims=[claim.name], **shape) for claim, _ in stored]
+    return problem([*held, *pods(free, "free", **shape)], storage=storage)
 
-    plan = schedule(problem([*held, pod("free", **rule), pod("open", **rule)], storage=storage))
 
-    assert not plan.refusals
+@pytest.mark.parametrize("planner", [Run, *BY_HAND, *BY_PROGRAMME])
+@pytest.mark.parametrize(("zones", "free"), [("aab", 2), ("aaa", 4), ("aabbc", 1), ("aa", 2), ("ccc", 6)])
+def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs(planner: type[Run], zones: str, free: int) -> None:
+    run = planner(stateful(zones, free), Unlimited())
+
+    with suppress(NothingNew):
+        run.place()
+
+    assert run.sound
+    assert not run.left_over()
+
+
+@pytest.mark.parametrize(
+    ("zones", "free", "rule", "out"),
+    [
+        pytest.param("aaa", 1, {}, 2, id="the free one cannot fill both other zones up"),
+        pytest.param("aaaa", 4, {}, 1, id="four free ones let three in"),
+        pytest.param("aa", 3, {"minDomains": 4}, 2, id="there are fewer zones than it takes"),
+    ],
+)
+def test_nobody_is_held_where_spread_never_lets_them_go(zones: str, free: int, rule: dict[str, Any], out: int) -> None:
+    question = stateful(zones, free, **rule)
+    by_worth = PricedRun(question, Unlimited())
+    by_worth.place()
+
+    assert len(schedule(question).refusals) == by_worth.left_over().total() == out
+    assert by_worth.sound
+
+
+@pytest.mark.parametrize("planner", [PricedRun, *BY_PROGRAMME])
+def test_pods_that_spread_fill_the_nodes_of_one_zone_before_more_is_bought_there(planner: type[Run]) -> None:
+    nodes = tuple(existing_node(f"there-{number}", zone="a") for number in range(3))
+    waiting = pods(9, cpu="3", topologySpreadConstraints=[spread_over("web")])
+    run = planner(problem(waiting, nodes=nodes), Unlimited())
+
+    run.place()
+
+    assert run.sound
+    assert [len(node.members) for node in run.nodes] == [1, 1, 1]
+    assert {zone for claim in run.claims for zone in claim.requirements[ZONE].values} == {"b", "c"}
+
+
+def test_no_reserved_node_is_bought_for_pods_that_have_room_on_a_node_that_is_bought_anyway() -> None:
+    reserved = instance_type("small", [offering("reserved", "a", 0.001, 1, "cr-1")])
+    large = in_zones("large", "a", 2.0, cpu=8)
+    waiting = (pod("big", cpu="5"), *pods(3, "tiny", cpu="100m"))
+
+    plan = schedule(problem(waiting, types=(reserved, large)))
+
+    assert [(len(claim.pods), claim.price) for claim in plan.claims] == [(4, 2.0)]

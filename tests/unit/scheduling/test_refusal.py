@@ -151,6 +151,18 @@ def test_what_looks_mistyped_is_answered_with_what_was_probably_meant(selector: 
     assert reason(problem([pod(nodeSelector=selector)])).hint == hint
 
 
+def test_a_pool_that_can_buy_nothing_is_named_beside_those_that_can() -> None:
+    martian = node_pool("martian", [requirement(ZONE, "In", "mars")])
+    (refused,) = schedule(problem([pod(cpu="100")], node_pool(), martian)).refusals
+
+    assert [each.object for each in refused.reasons] == ["NodePool default", "NodePool martian"]
+    assert refused.reasons[1].message == "nothing that its requirements allow can be bought"
+
+
+def test_where_there_is_no_pool_that_is_said() -> None:
+    assert reason(problem([pod()], pools=())).message == "there is none that buys nodes for pods"
+
+
 def test_millions_of_cores_are_taken_for_a_slip_of_the_pen() -> None:
     assert reason(problem([pod(cpu="100M")])).hint.endswith("M means millions: were thousandths meant, which is m?")
     assert "millions" not in reason(problem([pod(cpu="100")])).hint

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 from tests.builders import RESERVATION, away_from, instance_type, node_pool, offering, pod, pods, problem, requirement
 
 from joiner.catalog.market import RESERVED_DIVISOR, InstanceType
+from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE
+from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.worth import PricedRun
 
 NAMES = ("x", "y", "z")
 
@@ -217,3 +220,15 @@ def test_reserved_capacity_can_be_switched_off() -> None:
     plan = schedule(problem([pod()], types=types, policy=Policy(reserved_capacity=False)))
 
     assert (used(plan), plan.price) == ({}, 1.0)
+
+
+def test_a_claim_that_was_opened_at_a_price_does_not_become_dearer_once_reservations_are_taken() -> None:
+    small = instance_type("small", capacity=resources.of(cpu=4, memory="8Gi", pods=20))
+    ways = [offering("reserved", available=1, reservation="cr-large", price=6.0), offering(price=6.0)]
+    large = instance_type("large", ways, capacity=resources.of(cpu=8, memory="8Gi", pods=20))
+    run = PricedRun(problem(pods(5, cpu="3"), types=(small, large)), Unlimited())
+
+    run.place()
+
+    assert [len(claim.members) for claim in run.claims] == [2, 1, 1, 1]
+    assert run.price() == 3 * 1.0 + 6.0
