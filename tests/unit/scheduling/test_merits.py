@@ -44,7 +44,7 @@ def test_a_pool_that_could_not_take_the_pods_says_why() -> None:
 
     (rival,) = found.rivals
     assert (rival.nodepool, rival.price) == ("tiny", None)
-    assert rival.reason.startswith("1 types, 0 after cpu 3")
+    assert rival.reason.startswith("1 type, 0 after cpu 3")
 
 
 @pytest.mark.parametrize(
