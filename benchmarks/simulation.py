@@ -24,7 +24,7 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import K
 from joiner.controllers.claims import Wish, dynamic_claim
-from joiner.controllers.question import plan_for, policy_of
+from joiner.controllers.question import policy_of
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
@@ -33,6 +33,7 @@ from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.options import Options
 from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.schedule import schedule
 from joiner.sim.play import play
 from joiner.sim.story import read
 from joiner.sim.world import World
@@ -142,7 +143,7 @@ def decision() -> dict[str, Any]:
     option = PoolOption(pool=pool, catalog=catalog, used=snapshot.used.get(pool.name, {}))
     question = problem(snapshot, (option,), policy=policy_of(Options()), vocabulary=vocabulary)
     laps.append(process_time())
-    plan = plan_for(question)
+    plan = schedule(question)
     laps.append(process_time())
     claims = [dynamic_claim(Wish(each, option, ()), pool) for each in plan.claims]
     laps.append(process_time())

@@ -15,7 +15,7 @@ from joiner.model import codec
 from joiner.model.custom import CustomObject
 from joiner.model.labels import Vocabulary
 
-__all__ = ["judge", "normalise"]
+__all__ = ["at_the_door", "judge", "normalise"]
 
 _EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -31,14 +31,20 @@ def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = No
     kind, problems = identify(raw, kinds)
     if kind is None:
         return problems
+    seen = at_the_door(raw, kind, old)
+    body = with_defaults(schema_of(kind), _body(raw))
+    later = _at_run_time(raw, body, kind, vocabulary, is_refused=any(problem.is_error for problem in seen))
+    return seen + tuple(problem for problem in later if not any(_same_place(problem.path, one.path) for one in seen))
+
+
+def at_the_door(raw: Mapping[Any, Any], kind: type[CustomObject], old: object = None) -> tuple[Problem, ...]:
+    """What an API server finds wrong with a document of a kind of ours, and which of its fields it would drop."""
     found = Found()
     check_metadata(raw, found)
     schema = schema_of(kind)
-    body = with_defaults(schema, _body(raw))
-    check(schema, body, "", found, with_defaults(schema, _body(old)) if isinstance(old, Mapping) else None)
-    seen = tuple(found.problems)
-    later = _at_run_time(raw, body, kind, vocabulary, is_refused=any(problem.is_error for problem in seen))
-    return seen + tuple(problem for problem in later if not any(_same_place(problem.path, one.path) for one in seen))
+    before = with_defaults(schema, _body(old)) if isinstance(old, Mapping) else None
+    check(schema, with_defaults(schema, _body(raw)), "", found, before)
+    return tuple(found.problems)
 
 
 def _body(raw: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -15,9 +15,9 @@ from joiner.sim.bounds import LONGEST
 from joiner.sim.chronicle import Teller
 from joiner.sim.phrases import clock_time
 from joiner.sim.play import Played, play
+from joiner.sim.rehearsal import prepared
 from joiner.sim.stage import Unplayable
 from joiner.sim.story import Story, StoryError
-from joiner.sim.story import read as read_story
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 
@@ -87,8 +87,10 @@ def command(
     watch, two hours each. A seed that breaks a rule prints the last steps before, and how to play it again.
 
     """
-    if (story is None) == (hunted is None):
+    if story is None and hunted is None:
         raise click.UsageError("name a STORY, or say --hunt N to play made-up worlds")
+    if story is not None and hunted is not None:
+        raise click.UsageError("say either a STORY or --hunt, not both: a hunt makes up its own worlds")
     _refuse_idle_options(hunted is not None, {"--for": length, "--tell": tell}, {"--jobs": jobs})
     if hunted is not None:
         from joiner.cli import hunting
@@ -125,7 +127,7 @@ def _read(path: Path) -> Story:
     except UnicodeDecodeError:
         raise click.ClickException(f"{file}: cannot be read: a story is text in UTF-8, and this is not") from None
     try:
-        return read_story(text, str(file), file.parent)
+        return prepared(text, str(file), file.parent)
     except StoryError as error:
         raise click.ClickException(f"this story cannot be told:\n{error}") from None
 

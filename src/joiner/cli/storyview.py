@@ -117,8 +117,9 @@ def _first(verdict: Verdict) -> str:
 def _show_counts(found: dict[str, Any]) -> None:
     pods, nodes = found["pods"], found["nodes"]
     if pods["placed"]:
-        half, most = wait(pods["waitSecondsP50"]), wait(pods["waitSecondsMost"])
-        click.echo(f"{counted(pods['placed'], 'time')} a pod got a node: half within {half}, all within {most}")
+        half, nearly, most = (wait(pods[f"waitSeconds{share}"]) for share in ("P50", "P99", "Most"))
+        waits = f"half within {half}, 99% within {nearly}, all within {most}"
+        click.echo(f"{counted(pods['placed'], 'time')} a pod got a node: {waits}")
     for name, number in pods["unplaced"].items():
         click.echo(f"at the end {counted(number, 'pod')} of {name} {'has' if number == 1 else 'have'} no node")
     made = ", ".join(f"{count} of {pool}" for pool, count in nodes["claims"].items()) or "none"

@@ -5,14 +5,14 @@ before anybody looked, it is forgotten again.
 """
 
 import asyncio
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
 from joiner.clock import Clock
+from joiner.controllers.turns import NOW, UNDECIDED, Turns, Wanted
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import ALONE, Backoff, Reconciler, Result
 from joiner.kube.errors import AlreadyExists, Invalid, KubeError, NotFound, Throttled, Unreachable
@@ -30,7 +30,6 @@ from joiner.observe.metrics import Metrics
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
 from joiner.scheduling.problem import PoolOption
-from joiner.state.books import Launches
 from joiner.state.cluster import Cluster
 from joiner.state.hashing import HASH_VERSION, nodepool_hash
 from joiner.state.usage import most
@@ -42,8 +41,6 @@ AT_ONCE: Final = 50
 ATTEMPTS: Final = 6
 RETRY_S_LEAST: Final = 0.5
 RETRY_S_MOST: Final = 5.0
-PROBING: Final = Backoff(1.0, 60.0)
-"""How long a pool whose launches fail is left alone before the next try."""
 LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What names end with, as an API server makes them up: no words come out, and nothing that looks like something else."""
 NAME_MAX: Final = 63
@@ -60,7 +57,7 @@ class Wish(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The claim that was written, or why there is none; nothing is said where it only has to wait its turn."""
+    """The claim that was written, or why there is none."""
 
     claim: NodeClaim | None
     problem: str = ""
@@ -85,7 +82,7 @@ class Claims:
         self._metrics = metrics
         self._vocabulary = vocabulary
         self._random = random
-        self._probes: dict[str, _Probe] = {}
+        self.turns = Turns(cluster=cluster, clock=clock)
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
@@ -93,18 +90,18 @@ class Claims:
         """Write a claim for each wish that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
         outcomes: list[Outcome] = []
-        turns = self._turns(wishes)
+        turns = self.turns.of([wanted(wish) for wish in wishes])
         for start in range(0, len(wishes), AT_ONCE):
-            batch = wishes[start : start + AT_ONCE]
-            for wish in batch:
+            batch = tuple(zip(wishes, turns, strict=True))[start : start + AT_ONCE]
+            for wish, _ in batch:
                 if wish.planned.nodepool not in rooms:
                     rooms[wish.planned.nodepool] = _Room(await self._live(wish.planned.nodepool), wish.option)
             writing: list[_Writing] = []
-            for wish in batch:
-                room, turn = rooms[wish.planned.nodepool], next(turns)
-                problem = room.problem or (room.take(wish) if turn else "")
-                claim = None if problem or room.pool is None or not turn else dynamic_claim(wish, room.pool)
-                writing.append(_Writing(claim, wish.pods, problem))
+            for wish, turn_at in batch:
+                room = rooms[wish.planned.nodepool]
+                problem = room.problem or (room.take(wish) if turn_at == NOW else self._waits(wish, turn_at))
+                claim = None if problem or room.pool is None else dynamic_claim(wish, room.pool)
+                writing.append(_Writing(claim, wish.pods, problem, wanted(wish)))
             await asyncio.gather(*(self._write(each, reason) for each in writing if each.claim is not None))
             outcomes.extend(Outcome(each.stored, each.problem) for each in writing)
             for each in writing:
@@ -112,39 +109,20 @@ class Claims:
                     raise each.error
         return tuple(outcomes)
 
-    def _turns(self, wishes: Iterable[Wish]) -> Iterator[bool]:
-        """For each wish, whether it may be written now. Of a pool whose launches fail only one is tried at a time."""
-        left: dict[str, float] = {}
-        for wish in wishes:
-            pool = wish.planned.nodepool
-            if pool not in left:
-                left[pool] = self.allowance(pool)
-            left[pool] -= 1
-            yield left[pool] >= 0
+    def _waits(self, wish: Wish, turn_at: float) -> str:
+        what = f"NodePool {wish.planned.nodepool}: claims for the same machines got none when they were last tried"
+        if turn_at == UNDECIDED:
+            return f"{what}; one claim tries whether that is over"
+        at = self._clock.now() + timedelta(seconds=turn_at - self._clock.monotonic())
+        return f"{what}; one claim tries again at {at:%H:%M:%S} UTC at the earliest"
 
-    def allowance(self, pool: str) -> float:
-        """How many claims of a pool may be written now: as many as anybody likes, unless its launches keep failing.
-
-        Then it is one at a time, later each time, until one gets its machine. Asking counts as trying.
-        """
-        probe, record, now = (
-            self._probes.setdefault(pool, _Probe()),
-            self._cluster.launches(pool),
-            self._clock.monotonic(),
-        )
-        if record.done > probe.record.done:
-            probe.failures = 0
-        elif record.failed > probe.record.failed:
-            probe.failures += 1
-        probe.record = record
-        if probe.failures and now < probe.tried_at + PROBING.after(probe.failures):
-            return 0
-        probe.tried_at = now
-        return 1 if probe.failures else math.inf
+    def allowance(self, pool: str, wanted: int) -> int:
+        """How many of so many claims may be written now for a pool that keeps a number of nodes: one, if its launches fail."""
+        return self.turns.of([Wanted(pool)] * wanted).count(NOW)
 
     async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
         """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
-        writing = [_Writing(static_claim(pool, self._vocabulary), (), "") for _ in range(count)]
+        writing = [_Writing(static_claim(pool, self._vocabulary), (), "", Wanted(pool.name)) for _ in range(count)]
         await asyncio.gather(*(self._write(each, reason) for each in writing))
         for each in writing:
             if each.error is not None:
@@ -167,6 +145,7 @@ class Claims:
         except KubeError as error:
             writing.error = error
             return
+        self.turns.wrote(stored.name, writing.wanted)
         self._cluster.created(stored, writing.pods, self._clock.now())
         self.written.set()
         self._metrics.nodeclaims_created_total.labels(
@@ -199,22 +178,14 @@ class Claims:
         return replace(claim, metadata=replace(claim.metadata, name=prefix[: NAME_MAX - 5] + ending))
 
 
-class _Probe:
-    """How the launches of a pool went when it was last asked for, and when that was."""
-
-    def __init__(self) -> None:
-        self.record = Launches()
-        self.failures = 0
-        self.tried_at = 0.0
-
-
 class _Writing:
     """One claim on its way."""
 
-    def __init__(self, claim: NodeClaim | None, pods: tuple[Pod, ...], problem: str) -> None:
+    def __init__(self, claim: NodeClaim | None, pods: tuple[Pod, ...], problem: str, wanted: Wanted) -> None:
         self.claim = claim
         self.pods = pods
         self.problem = problem
+        self.wanted = wanted
         self.stored: NodeClaim | None = None
         self.error: KubeError | None = None
 
@@ -273,6 +244,11 @@ class Unseen(Reconciler):
         if not self._cluster.unseen(self._clock.now()):
             self._claims.written.clear()
         return Result(0.0)
+
+
+def wanted(wish: Wish) -> Wanted:
+    """As what the claim of a wish may be launched."""
+    return Wanted(wish.planned.nodepool, wish.planned, wish.option.catalog)
 
 
 # -- what is written --------------------------------------------------------------------------------------------------

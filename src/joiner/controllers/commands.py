@@ -198,7 +198,7 @@ class Commands(Reconciler):
         outcomes = await self._claims.buy(command.replacements, reason=reason) if command.replacements else ()
         for outcome in outcomes:
             if outcome.claim is None:
-                raise NotFound(outcome.problem or "its replacement has to wait its turn")
+                raise NotFound(outcome.problem)
         return tuple(outcome.claim for outcome in outcomes if outcome.claim is not None)
 
     def _count_start(self, command: Command) -> None:

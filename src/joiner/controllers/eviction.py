@@ -113,7 +113,8 @@ class EvictionQueue(Reconciler):
         except EvictionBlocked as error:
             code = "429"
             message = f"pod {key_of(pod)} cannot be evicted: {error}"
-            self._recorder.publish(node, "FailedDraining", message)
+            # Whoever drains the node speaks of it with the same reason: that must not drown who is held, and by what.
+            self._recorder.publish(node, "FailedDraining", message, dedupe=(message,))
         self._metrics.pods_eviction_requests_total.labels(code=code).inc()
         if code == "200":
             self._metrics.pods_drained_total.labels(reason=order.reason).inc()

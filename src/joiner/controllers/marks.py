@@ -1,7 +1,8 @@
 """The marks on claims that disruption reads: `Drifted` and `Consolidatable`.
 
 `nodeclaim.disruption` looks at a claim when the claim, its pool or its NodeClass changes, and when a time comes. What else makes
-a claim drift moves the generation of its pool at the provider; that is looked at every five minutes, for all claims together.
+a claim drift moves the generation of its pool at the provider; that is looked at every five minutes. Who then gets no answer, or
+an old one, asks again until there is a new one.
 """
 
 from collections.abc import Hashable, Iterable
@@ -15,8 +16,7 @@ from joiner.cloud.provider import CloudProvider
 from joiner.controllers.indexes import class_key
 from joiner.controllers.status import StatusEdit
 from joiner.kube.client import Client, Key
-from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch, soonest
-from joiner.kube.errors import Conflict, NotFound
+from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.informer import Informers
 from joiner.model import conditions, labels
 from joiner.model.duration import NEVER
@@ -38,6 +38,7 @@ class Marks(Reconciler):
     """Says on each claim whether it drifted and whether it may be consolidated."""
 
     name = "nodeclaim.disruption"
+    backoff = Backoff(most_s=SWEEP_S)
     keys_at_start = (ALONE,)
 
     def __init__(
@@ -73,28 +74,22 @@ class Marks(Reconciler):
         return [Key("", each.name) for each in self._informers.by(NodeClaim, "node-class", class_key(reference))]
 
     async def reconcile(self, key: Key) -> Result:
-        """Mark one claim, or, alone, all claims of pools whose supply has changed."""
+        """Mark one claim, or, alone, have all claims looked at whose pool's supply has changed."""
         if key == ALONE:
-            await self._sweep()
+            self._sweep()
             return Result(SWEEP_S)
         claim = self._informers.get(NodeClaim, key.name)
         return await self._mark(claim) if claim is not None else DONE
 
-    async def _sweep(self) -> None:
+    def _sweep(self) -> None:
         for pool in self._informers.all(NodePool):
             if not self._managed.pool(pool):
                 continue
             generation = self._provider.generation(pool)
-            if self._seen.get(pool.name, generation) != generation:
+            if self._seen.get(pool.name) != generation:
                 for claim in self._informers.by(NodeClaim, "nodepool", pool.name):
-                    await self._try(claim)
+                    self.wake(Key("", claim.name))
             self._seen[pool.name] = generation
-
-    async def _try(self, claim: NodeClaim) -> None:
-        try:
-            await self._mark(claim)
-        except (Conflict, NotFound, CloudError):
-            return  # it changes at this very moment, and will be looked at for that
 
     async def _mark(self, claim: NodeClaim) -> Result:
         pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
@@ -121,16 +116,19 @@ class Marks(Reconciler):
         reason = drift.from_pool(claim, pool, self._vocabulary)
         born = claim.metadata.creation_timestamp or now
         old_enough = born + YOUNG
+        again = Result((old_enough - now).total_seconds()) if now < old_enough else DONE
         if not reason and now >= old_enough:
             catalog = await self._catalogs.get(pool)
             reason = drift.from_market(claim, catalog.market.raw, self._vocabulary)
+            if self._catalogs.stale_since(pool.name) is not None:
+                again = Result(SWEEP_S)
         if not reason:
             reason = await self._provider.drift_reason(claim)
         if reason:
             edit.true(DRIFTED, reason=reason)
         else:
             edit.clear(DRIFTED)
-        return Result((old_enough - now).total_seconds()) if now < old_enough else DONE
+        return again
 
     def _consolidatable(self, edit: StatusEdit[NodeClaim], claim: NodeClaim, pool: NodePool, now: datetime) -> Result:
         after = pool.spec.disruption.consolidate_after

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, Protocol
 from joiner.clock import Clock
 from joiner.cloud.cached import Catalogs
 from joiner.controllers.batcher import Batcher
-from joiner.controllers.claims import Claims, Wish
-from joiner.controllers.question import Pools, SpreadDefaults, plan_for, policy_of
+from joiner.controllers.claims import Claims, Wish, wanted
+from joiner.controllers.question import Pools, SpreadDefaults, policy_of
 from joiner.controllers.telling import CONTROLLER, Teller, name_of, real_pods
+from joiner.controllers.turns import Choice
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
 from joiner.kube.informer import Informers
@@ -31,7 +32,8 @@ from joiner.observe.metrics import Metrics
 from joiner.observe.planning import Planning
 from joiner.options import Options
 from joiner.scheduling.plan import Plan, Reason, Refusal
-from joiner.scheduling.problem import Problem
+from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster
@@ -168,6 +170,8 @@ class Provisioner(Reconciler):
         self._planning = Planning(metrics, clock, CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
+        self._probed: Problem | None = None
+        self._probes = 0
 
     async def reconcile(self, key: Key) -> Result:
         """Wait for a window to close, then do all that it takes."""
@@ -197,7 +201,7 @@ class Provisioner(Reconciler):
         options, skipped = await self._pools.options(snapshot)
         question = problem(
             snapshot,
-            options,
+            self._reduced(options),
             virtual=virtual,
             policy=self._policy,
             vocabulary=self._vocabulary,
@@ -211,7 +215,48 @@ class Provisioner(Reconciler):
             self._teller.nominate(plan, question)
         else:
             plan = await self._answer(question, resting, skipped)
+        # What was bought a moment ago does not count against limits yet: one look later it does.
+        if not plan.claims and any(self._claims.turns.due(each.pool.name) for each in options):
+            await self._probe(plan, replace(question, pools=self._reduced(options, rested=True)))
         await self._tell_room(plan, question.pods)
+
+    def _reduced(self, options: tuple[PoolOption, ...], *, rested: bool = False) -> tuple[PoolOption, ...]:
+        """The pools without what failed when it was last tried, or only without that part of it that still rests."""
+        turns = self._claims.turns
+        return tuple(replace(each, catalog=turns.good(each.catalog, rested=rested)) for each in options)
+
+    async def _probe(self, plan: Plan, question: Problem) -> None:
+        """Try what failed and has rested since, with claims for single pods of those that found no other place.
+
+        A claim for one pod may be launched in more ways than one for many: few of them try everything.
+        """
+        waiting = {each.pod for each in plan.refusals if not each.ignored}
+        waiting.difference_update(each.pod for each in self._resting(question))
+        question = replace(question, pods=tuple(pod for pod in question.pods if name_of(pod) in waiting))
+        if not question.pods or (self._probed is not None and same(self._probed, question)):
+            return
+        wishes = await self._lone_wishes(question)
+        outcomes = await self._claims.buy(wishes)
+        self._teller.outcomes(outcomes, Plan(claims=tuple(wish.planned for wish in wishes)), question)
+        # Should the same be asked again after a purchase, what was bought is gone.
+        self._probed = None if wishes else question
+
+    async def _lone_wishes(self, question: Problem) -> tuple[Wish, ...]:
+        """For each part of what the pods could be bought, as far as the parts share nothing, the wish of a single pod.
+
+        Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
+        """
+        pods, tried, found = {name_of(pod): pod for pod in question.pods}, set[Choice](), list[Wish]()
+        wishes = _wishes(await self._planned(question), question)
+        start = self._probes % len(wishes) if wishes else 0
+        for wish in (*wishes[start:], *wishes[:start]):
+            if tried.isdisjoint(wanted(wish).choices()):
+                names = wish.planned.pods
+                alone = replace(question, pods=(pods[names[self._probes % len(names)]],))
+                found.extend(_wishes(await self._planned(alone), alone))
+                tried.update(choice for each in found for choice in wanted(each).choices())
+        self._probes += 1
+        return tuple(found)
 
     def _resting(self, question: Problem) -> tuple[Refusal, ...]:
         """The pods that nothing is bought for now, because what was bought for them did not take them."""
@@ -244,7 +289,7 @@ class Provisioner(Reconciler):
 
     async def _planned(self, question: Problem) -> Plan:
         with self._planning.measured(len(question.pods)):
-            return await self._compute(plan_for, question)
+            return await self._compute(schedule, question)
 
 
 def _rests(pod: Pod, until: datetime) -> Refusal:

@@ -10,16 +10,14 @@ from joiner.cloud.errors import CloudError
 from joiner.kube.informer import Informers
 from joiner.model import labels
 from joiner.model.cluster import Service
-from joiner.model.conditions import READY, is_true
+from joiner.model.conditions import READY, find, is_true
 from joiner.model.meta import replace
 from joiner.model.nodepool import NodePool
-from joiner.model.pod import Pod
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
 from joiner.options import Options
 from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
-from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.plan import Reason
 from joiner.scheduling.problem import Policy, PoolOption, Problem
-from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults, Selectors, with_defaults
 from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
@@ -32,6 +30,9 @@ CONTROLLERS: Final[tuple[type[ReplicaSet | StatefulSet | ReplicationController],
 )
 """What makes pods, and says which of them belong together."""
 NOTHING_TO_BUY: Final = "no instance type that can be bought now meets its requirements"
+EVERY_POOL: Final = "NodePools"
+"""Of whom a reason speaks that is about no pool in particular."""
+NO_POOL: Final = "there is no dynamic NodePool: new nodes for pods come only from a NodePool without replicas"
 ALL_TAKEN: Final = "no reservation that it can buy from has anything left, and it allows nothing else"
 
 
@@ -50,14 +51,17 @@ class Pools:
         return min(filter(None, moments), default=None)
 
     async def options(self, snapshot: Snapshot) -> tuple[tuple[PoolOption, ...], tuple[Reason, ...]]:
-        """The pools that may be asked, by name; and why others are left out. One that fails never stops the others."""
+        """The pools that may be asked, by name; and why others are left out, or that there are none.
+
+        One that fails never stops the others.
+        """
         options: list[PoolOption] = []
         skipped: list[Reason] = []
         for pool in self._informers.all(NodePool):
             if not self._managed.pool(pool) or pool.spec.replicas is not None or pool.metadata.deletion_timestamp:
                 continue
             if not is_true(pool.status.conditions, READY):
-                skipped.append(_left_out(pool, "it is not ready"))
+                skipped.append(_left_out(pool, f"it is not ready{_why_not(pool)}"))
                 continue
             try:
                 catalog = await self._catalogs.get(pool)
@@ -68,6 +72,8 @@ class Pools:
                 skipped.append(_left_out(pool, nothing_to_buy(catalog)))
             used = used_by(snapshot, pool.name, pool.spec.limits, catalog)
             options.append(PoolOption(pool=pool, catalog=catalog, used=used))
+        if not options and not skipped:
+            skipped.append(Reason(rule="nodepool", object=EVERY_POOL, message=NO_POOL))
         return tuple(options), tuple(skipped)
 
 
@@ -99,6 +105,15 @@ def _left_out(pool: NodePool, why: str) -> Reason:
     return Reason(rule="nodepool", object=f"NodePool {pool.name}", message=f"left out: {why}")
 
 
+def _why_not(pool: NodePool) -> str:
+    """What the conditions that make a pool ready say, those that somebody has decided first."""
+    known = (find(pool.status.conditions, kind) for kind in pool.condition_set.dependents)
+    told = [each for each in known if each is not None and each.status != "True" and each.message]
+    decided = [each.message for each in told if each.status == "False"]
+    why = "; ".join(decided or (f"{each.type} is {each.message}" for each in told))
+    return f": {why}" if why else ""
+
+
 def policy_of(options: Options) -> Policy:
     """How to plan, as people set it."""
     return Policy(
@@ -109,22 +124,3 @@ def policy_of(options: Options) -> Policy:
         spot_width=SPOT_WIDTH,
         spot_width_cost=SPOT_WIDTH_COST,
     )
-
-
-def plan_for(question: Problem) -> Plan:
-    """The plan for a problem; pods that ask for devices are refused and never tried."""
-    refused = tuple(_asks_for_devices(pod) for pod in question.pods if pod.spec.resource_claims)
-    if refused:
-        question = replace(question, pods=tuple(pod for pod in question.pods if not pod.spec.resource_claims))
-    plan = schedule(question)
-    return replace(plan, refusals=(*plan.refusals, *refused)) if refused else plan
-
-
-def _asks_for_devices(pod: Pod) -> Refusal:
-    message = "the pod asks for devices by resource claims, which cannot be planned for yet"
-    reason = Reason(rule="devices", object=f"Pod {_name(pod)}", message=message)
-    return Refusal(pod=_name(pod), ignored=True, reasons=(reason,))
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.name}"

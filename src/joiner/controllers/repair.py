@@ -17,7 +17,7 @@ from joiner.cloud.repair import RepairPolicy
 from joiner.controllers import commands
 from joiner.controllers.claims import Wish
 from joiner.controllers.commands import Command, Commands
-from joiner.controllers.question import Pools, SpreadDefaults, plan_for, policy_of
+from joiner.controllers.question import Pools, SpreadDefaults, policy_of
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import budgets, candidates, rehearsal, repair, terminatefirst
 from joiner.kube.client import Client, Key
@@ -42,6 +42,7 @@ from joiner.observe.metrics import Metrics
 from joiner.observe.planning import Planning
 from joiner.options import Options
 from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.cluster import Cluster
 from joiner.state.cost import disturbance
@@ -276,7 +277,7 @@ class Repair(Reconciler):
         question = self._spread.applied(question)
         began = self._clock.monotonic()
         with self._planning.measured(len(question.pods)):
-            tried = rehearsal.rehearsed(plan_for(question), question, gone, snapshot)
+            tried = rehearsal.rehearsed(schedule(question), question, gone, snapshot)
         self._metrics.voluntary_disruption_decision_evaluation_duration_seconds.labels(
             reason=repair.REASON.lower(), consolidation_type=""
         ).observe(self._clock.monotonic() - began)

@@ -73,7 +73,7 @@ class StaticProvisioning(Reconciler):
         if not await self._for_sale(pool):
             return Result(RETRY_S)
         missing = self._missing(pool, pool.spec.replicas)
-        allowed = int(min(missing, self._claims.allowance(pool.name)))
+        allowed = self._claims.allowance(pool.name, max(missing, 0))
         limit = pool.spec.limits.get(NODES)
         granted = self._cluster.reserve(pool.name, allowed, None if limit is None else limit // MILLI)
         try:

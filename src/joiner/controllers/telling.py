@@ -1,12 +1,13 @@
 """What a plan means, told: events at pods and pools, numbers for dashboards, promises in the state of the cluster."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
 from joiner.clock import Clock
 from joiner.controllers.claims import Outcome
-from joiner.controllers.question import nothing_to_buy
+from joiner.controllers.question import EVERY_POOL, nothing_to_buy
 from joiner.model.pod import Pod
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
@@ -85,7 +86,7 @@ class Teller:
                 self._placed(pod, name)
         for refusal in plan.refusals:
             if refusal.pod in known:
-                self._refused(known[refusal.pod], refusal, skipped)
+                self._refused(known[refusal.pod], _with_pools(refusal, skipped))
         self._counts(plan)
 
     def outcomes(self, outcomes: tuple[Outcome, ...], plan: Plan, question: Problem) -> None:
@@ -117,10 +118,9 @@ class Teller:
     def _placed(self, pod: Pod, name: str) -> None:
         self._recorder.publish(pod, "Nominated", f"Pod should schedule on {name}")
 
-    def _refused(self, pod: Pod, refusal: Refusal, skipped: tuple[Reason, ...]) -> None:
+    def _refused(self, pod: Pod, reasons: Iterable[Reason]) -> None:
         if declines_us(pod):
             return
-        reasons = refusal.reasons if refusal.ignored else (*refusal.reasons, *skipped)
         message = "; ".join(f"{each.object}: {each.message}" for each in reasons)
         self._recorder.publish(pod, "FailedScheduling", f"Failed to schedule pod, {message}")
 
@@ -128,3 +128,11 @@ class Teller:
         ignored = sum(each.ignored for each in plan.refusals)
         self._metrics.scheduler_ignored_pods_count.set(ignored)
         self._metrics.scheduler_unschedulable_pods_count.labels(controller=CONTROLLER).set(len(plan.refusals) - ignored)
+
+
+def _with_pools(refusal: Refusal, skipped: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Why a pod is refused. Of pools that could not be asked, whoever left them out knows better than the plan."""
+    if refusal.ignored or not skipped:
+        return refusal.reasons
+    known = {EVERY_POOL, *(each.object for each in skipped)}
+    return (*(each for each in refusal.reasons if each.object not in known), *skipped)

@@ -4,25 +4,30 @@ Safety is looked at with every write and every purchase; liveness and quiet when
 right. Nothing here is shared with the code that is watched.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.kube.client import key_of
 from joiner.model import labels
+from joiner.model.capacitybuffer import CapacityBuffer
 from joiner.model.cluster import Event, Lease
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod, condition
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.selector import chooses
+from joiner.model.taints import DISRUPTED
+from joiner.model.workload import Deployment, PodTemplate
 from joiner.sim.apiserver import Write
-from joiner.sim.machines import GONE, Machine
+from joiner.sim.machines import GONE, SHUTTING_DOWN, Machine
 from joiner.sim.places import Places
-from joiner.sim.placing import check_placement
+from joiner.sim.placing import Question, check_placement
 from joiner.sim.world import JOINER, World
 
 IMPOSSIBLE: Final = "sim.joiner.dev/impossible"
@@ -33,7 +38,7 @@ MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 RULES: Final = (
     "placement", "removal", "forced removal", "node finalizer", "claim finalizer", "limits", "purchase", "minValues",
-    "reservation", "liveness", "quiet",
+    "relaxed minValues", "reservation", "drain", "liveness", "static pool", "buffer", "quiet",
 )  # fmt: skip
 """Every rule that is looked at, by the name it is counted under."""
 SLACK: Final = timedelta(seconds=60)
@@ -189,11 +194,15 @@ class Checks:
             self._fail(
                 "launch", f"claim {claim.name} is launched as {live.status.provider_id} and was to be launched again"
             )
-        relaxed = claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true"
+        strict = self._world.options.min_values_policy == "Strict"
+        if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
+            self.counts["relaxed minValues"] += 1
+            if strict:
+                self._fail("minValues", f"claim {claim.name} has fewer than its pool asks for, and nobody allowed that")
         reserved = any(each.get(labels.CAPACITY_TYPE) == labels.RESERVED for each in machines)
         for requirement in claim.spec.requirements:
             wanted = requirement.min_values
-            if wanted is None or relaxed or reserved:  # what is paid for already needs no choice
+            if wanted is None or not strict or reserved:  # what is paid for already needs no choice
                 continue
             self.counts["minValues"] += 1
             values = {each[requirement.key] for each in machines if requirement.key in each}
@@ -201,12 +210,37 @@ class Checks:
                 self._fail("minValues", f"claim {claim.name} leaves {len(values)} of {requirement.key}, not {wanted}")
 
     def _machine(self, machine: Machine) -> None:
+        if machine.state == SHUTTING_DOWN:
+            self._ended_machine(machine)
         if machine.provider_id not in self._machines_of:
             self._machines_of[machine.provider_id] = machine.claim_uid
             if list(self._machines_of.values()).count(machine.claim_uid) > 1:
                 self._fail("launch", f"claim {machine.claim_name} has a second machine, {machine.provider_id}")
             if machine.reservation:
                 self._reserved(machine.reservation)
+
+    def _ended_machine(self, machine: Machine) -> None:
+        """No machine is ended under pods that had to leave first, before the time of its node is over.
+
+        What never registered holds nothing of ours, and machines without a claim are garbage; those may go at once.
+        """
+        node = self._world.server.find(Node, machine.node_name)
+        if node is None or node.metadata.labels.get(labels.REGISTERED) != "true" or not self._is_claimed(machine):
+            return
+        self.counts["drain"] += 1
+        now, moment = self._world.clock.now(), self._deadline(node.name)
+        if moment is not None and now >= moment:
+            return
+        left = [pod.name for pod in self._world.server.objects(Pod) if _must_leave(pod, node.name, now)]
+        if left:
+            names = ", ".join(sorted(left)[:5])
+            self._fail(
+                "drain", f"machine {machine.provider_id} was ended under {len(left)} pods of {node.name}: {names}"
+            )
+
+    def _is_claimed(self, machine: Machine) -> bool:
+        claim = self._world.server.find(NodeClaim, machine.claim_name)
+        return claim is not None and claim.metadata.uid == machine.claim_uid
 
     def _reserved(self, reservation: str, *, planned: bool = False) -> None:
         """A reservation is never oversold, neither by what runs nor by what is on its way."""
@@ -232,7 +266,7 @@ class Checks:
 
     def settled(self) -> list[str]:
         """What has not come right although there was time."""
-        return [*self._pods_left(), *self._strays()]
+        return [*self._pods_left(), *self._strays(), *self._static_pools(), *self._buffers()]
 
     def _pods_left(self) -> Iterator[str]:
         for pod in self._world.server.objects(Pod):
@@ -261,6 +295,62 @@ class Checks:
             if machine_on is None or not machine_on.alive:
                 yield f"liveness: node {node.name} has no machine"
 
+    def _static_pools(self) -> Iterator[str]:
+        """A pool with replicas has that many claims, or as many as its limit lets it have."""
+        for pool in self._world.server.objects(NodePool):
+            if pool.spec.replicas is None:
+                continue
+            self.counts["static pool"] += 1
+            wanted = min(pool.spec.replicas, pool.spec.limits.get("nodes", pool.spec.replicas * 1000) // 1000)
+            staying = [
+                claim
+                for claim in self._world.server.objects(NodeClaim)
+                if claim.metadata.labels.get(labels.NODEPOOL) == pool.name and claim.metadata.deletion_timestamp is None
+            ]
+            if len(staying) != wanted:
+                yield f"liveness: pool {pool.name} does not have the {wanted} claims that it should"
+
+    def _buffers(self) -> Iterator[str]:
+        """Whoever a buffer keeps room for would find it: its pods are put on nodes one by one, and taken away again."""
+        for buffer in self._world.server.objects(CapacityBuffer):
+            self.counts["buffer"] += 1
+            expected = self._expected(buffer)
+            placed = [pod for pod in expected if self._put(pod)]
+            for pod in placed:
+                self._places.drop_pod(key_of(pod))
+            if len(placed) < len(expected):
+                yield f"liveness: buffer {buffer.name} has no room for some of its {len(expected)} pods"
+
+    def _expected(self, buffer: CapacityBuffer) -> list[Pod]:
+        spec, namespace, server = buffer.spec, buffer.metadata.namespace, self._world.server
+        number, template = spec.replicas or 0, None
+        if spec.scalable_ref is not None:
+            workload = server.find(Deployment, spec.scalable_ref.name, namespace)
+            if workload is not None:
+                template = workload.spec.template
+                number = max(number, math.ceil(workload.spec.replicas * (spec.percentage or 0) / 100))
+        elif spec.pod_template_ref is not None:
+            like = server.find(PodTemplate, spec.pod_template_ref.name, namespace)
+            template = like.template if like is not None else None
+        if template is None:
+            return []
+        known = template.metadata.labels
+        return [
+            Pod(
+                metadata=ObjectMeta(name=f"{buffer.name}-{each}", namespace=namespace, labels=known), spec=template.spec
+            )
+            for each in range(number)
+        ]
+
+    def _put(self, pod: Pod) -> bool:
+        question = Question(pod, self._places)
+        for name in sorted(self._places.rooms):
+            room = self._places.rooms[name]
+            if room.node is not None and not any(question.refusals(room)):
+                self._places.put_pod(replace(pod, spec=replace(pod.spec, node_name=name)))
+                return True
+        return False
+
 
 class Quiet:
     """Counts what is written once everything has settled: then nobody should write."""
@@ -283,6 +373,15 @@ def _ended(pod: Pod) -> bool:
 
 def _is_daemon(pod: Pod) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+
+
+def _must_leave(pod: Pod, node_name: str, now: datetime) -> bool:
+    """Whether a drain has to wait for the pod. One that should have ended by now is stuck: nobody waits for it for ever."""
+    deleted = pod.metadata.deletion_timestamp
+    if pod.spec.node_name != node_name or _ended(pod) or (deleted is not None and deleted <= now):
+        return False
+    stays = any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
+    return not stays and not any(each.tolerates(DISRUPTED) for each in pod.spec.tolerations)
 
 
 def _serves_the_same(before: Node, after: Node) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from joiner.model import labels
+from joiner.model.claimconditions import LAUNCHED
 from joiner.model.cluster import Event
+from joiner.model.conditions import AWAITING_RECONCILIATION, find
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod, condition
@@ -143,10 +145,7 @@ class Chronicle:
         elif by_hand or after is None:
             return
         elif after.metadata.deletion_timestamp and not before.metadata.deletion_timestamp:
-            launched = after.status.node_name or (
-                "a machine that has not joined" if after.status.provider_id else "no machine"
-            )
-            self.say(f"Joiner lets {after.name} go ({launched})")
+            self.say(f"Joiner lets {after.name} go ({_fate(after)})")
 
     def _event(self, event: Event) -> None:
         about = event.involved_object
@@ -220,6 +219,18 @@ class Chronicle:
             self.say(f"the cloud wants {machine.node_name} back ({machine.capacity_type})")
         elif state == GONE and known != "shutting-down":
             self.say(f"the machine of {machine.node_name} is gone")
+
+
+def _fate(claim: NodeClaim) -> str:
+    """What a claim came to: its node, or why there is none."""
+    if claim.status.node_name:
+        return claim.status.node_name
+    if claim.status.provider_id:
+        return "a machine that has not joined"
+    launched = find(claim.status.conditions, LAUNCHED)
+    if launched is None or launched.reason == AWAITING_RECONCILIATION:
+        return "no machine"
+    return f"no machine: {launched.message}"
 
 
 def _is_deletion(write: Write) -> bool:

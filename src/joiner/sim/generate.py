@@ -74,23 +74,35 @@ class Made(Value):
     """Whether broken nodes are repaired."""
     terminates_first: bool
     """Whether a broken node may go before there is another in its place."""
+    static: bool
+    """Whether a pool keeps a number of nodes whatever the pods need."""
+    buffers: bool
+    """Whether room is kept for pods to come."""
+    best_effort: bool
+    """Whether minValues are lowered where they cannot be had."""
     hook_s: float | None
     """How long something is done with every machine before its node counts as registered."""
 
 
 def make(seed: int) -> Made:
     """The world of a seed."""
-    return _Maker(Random(f"world {seed}")).made()
+    return _Maker(Random(f"world {seed}"), Random(f"features {seed}")).made()
 
 
 class _Maker:
     """Draws one thing after the other."""
 
-    def __init__(self, random: Random) -> None:
-        self._random = random
+    def __init__(self, random: Random, features: Random) -> None:
+        self._random, self._features = random, features
         self._sizes: dict[str, tuple[int, int]] = {}
         """Deployment to the fewest and the most pods it is ever scaled to."""
+        self._imitable: list[str] = []
+        """Deployments whose pods fit wherever there is room, so that anybody can tell whether there is."""
         self._expires = random.random() < 0.2
+        # All three take more nodes, too many where old ones go at the same time.
+        self._static = features.random() < 0.4 and not self._expires
+        self._best_effort = features.random() < 0.4 and not self._expires
+        self._buffers = features.random() < 0.4 and not self._expires
         self._protects = random.random() < 0.3
         self._repairs = random.random() < 0.5
         self._terminates_first = random.random() < 0.5
@@ -99,6 +111,7 @@ class _Maker:
     def made(self) -> Made:
         given = Given(nodepools=tuple(self._pools()), reservations=tuple(self._reservations()))
         steps = [*self._workloads(), *self._changes(), *self._fate(given.reservations), *self._restarts()]
+        steps += [*self._buffer(), *self._static_sizes()]
         steps.sort(key=lambda each: each.at)
         return Made(
             given=given,
@@ -107,6 +120,9 @@ class _Maker:
             expires=self._expires,
             repairs=self._repairs,
             terminates_first=self._terminates_first,
+            static=self._static,
+            buffers=self._buffers,
+            best_effort=self._best_effort,
             hook_s=self._hook_s,
         )
 
@@ -153,6 +169,14 @@ class _Maker:
             )
         if self._maybe(0.4):
             yield PoolWords(name="zonal", zones=(draw.choice(ZONES),), weight=draw.randint(1, 100), **age)
+        if self._static:
+            yield PoolWords(
+                name="static",
+                instance_types=TYPES[4:6],
+                replicas=self._features.randint(1, 3),
+                limits={"nodes": 3} if self._features.random() < 0.5 else {},
+                **age,
+            )
 
     def _reservations(self) -> Iterator[Reservation]:
         for number in range(self._random.randint(0, 3)):
@@ -233,6 +257,8 @@ class _Maker:
                 "spread", None
             )  # volumes stay where they are: in order, evenly and in place cannot always be had together
             return Timed(at=at, step=StatefulSetStep(stateful_set=name, replicas=replicas, volume="zonal", **words))
+        if "spread" not in words:
+            self._imitable.append(name)
         # Fewer pods than a budget keeps would never let a node go.
         self._sizes[name] = (words.get("min_available", 0) + 1, 10 if "spread" in words else 30)
         return Timed(at=at, step=Deploy(deploy=name, replicas=replicas, **words))
@@ -250,6 +276,27 @@ class _Maker:
             yield Timed(at=self._at(10 * MINUTE, BUSY), step=overlay)
         if self._maybe(0.15):
             yield Timed(at=self._at(30 * MINUTE, BUSY), step=Delete(delete="nodepool/flexible"))
+
+    def _static_sizes(self) -> Iterator[Timed]:
+        if self._static:
+            for _ in range(self._features.randint(1, 3)):
+                at = self._features.uniform(10 * MINUTE, BUSY)
+                size = Scale(scale="nodepool/static", replicas=self._features.randint(0, 4))
+                yield Timed(at=Duration(int(at * 1000) * 1_000_000), step=size)
+
+    def _buffer(self) -> Iterator[Timed]:
+        if not self._buffers:
+            return
+        draw = self._features
+        at = Duration(int(draw.uniform(21 * MINUTE, BUSY) * 1000) * 1_000_000)
+        if self._imitable and draw.random() < 0.6:
+            like = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": draw.choice(self._imitable)}}
+            yield Timed(at=at, step=Apply(apply=_buffer({**like, "percentage": draw.choice([25, 100])})))
+            return
+        yield Timed(at=Duration(0), step=Apply(apply=_template(draw.choice(["1", "2", "3"]))))
+        yield Timed(
+            at=at, step=Apply(apply=_buffer({"podTemplateRef": {"name": "like"}, "replicas": draw.randint(2, 6)}))
+        )
 
     # -- fate -------------------------------------------------------------------------------------------------------
 
@@ -287,6 +334,18 @@ class _Maker:
     def _restarts(self) -> Iterator[Timed]:
         for _ in range(self._random.randint(1, 4)):
             yield Timed(at=self._at(20.0, BUSY), step=Restart(restart="joiner"))
+
+
+def _buffer(spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": "spare", "namespace": "default"}
+    return {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": metadata, "spec": spec}
+
+
+def _template(cpu: str) -> dict[str, Any]:
+    pod = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}]}
+    template = {"metadata": {"labels": {"app": "like"}}, "spec": pod}
+    metadata = {"name": "like", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": template}
 
 
 def _overlay(name: str, percent: str, weight: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ For eighty minutes people, fate and bad connections do what they can. Then every
 
 import asyncio
 import gc
+import traceback
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,31 +62,61 @@ class Outcome(Value):
 
 
 def hunt(seed: int, *, chances: Chances | None = None, trace: Trace | None = None) -> Outcome:
-    """Play the world of a seed to its end, or to the first thing that may not be."""
+    """Play the world of a seed to its end, or to the first thing that may not be. An error of any kind is such a thing."""
+    trace = trace if trace is not None else Trace()
     collects = gc.isenabled()
     gc.disable()  # a world is small, lives for seconds, and goes as a whole: looking through it meanwhile finds little
     try:
         # The seed also decides in which order tasks take their turns.
         return run(lambda loop: _Hunt(loop, seed, chances or Chances(), trace).play(), shuffle=Random(f"turns {seed}"))
+    except Exception as error:  # whoever hunts through many seeds must hear of it, and go on with the next
+        return _broken_off(seed, error, trace)
     finally:
         if collects:
             gc.enable()
             gc.collect()
 
 
+def _broken_off(seed: int, error: Exception, trace: Trace) -> Outcome:
+    return Outcome(
+        seed=seed,
+        violations=(f"error: {_told(error)}",),
+        digest=trace.digest(),
+        counts={f"error {type(error).__name__}": 1},
+        nodes=0,
+        pods=0,
+        last=tuple(trace.last),
+    )
+
+
+def _told(error: BaseException) -> str:
+    """The error, and the line of the program that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{error!r} in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else repr(error)
+
+
+def _options(made: Made) -> Options:
+    """What the controllers are started with: what a world has no use for stays off."""
+    gates = Gates(
+        node_repair=made.repairs,
+        terminate_first_repair=made.terminates_first,
+        static_capacity=made.static,
+        capacity_buffer=made.buffers,
+    )
+    return Options(feature_gates=gates, min_values_policy="BestEffort" if made.best_effort else "Strict")
+
+
 class _Hunt:
     """One world, hunted through."""
 
-    def __init__(self, loop: VirtualLoop, seed: int, chances: Chances, trace: Trace | None) -> None:
+    def __init__(self, loop: VirtualLoop, seed: int, chances: Chances, trace: Trace) -> None:
         self._loop, self._seed = loop, seed
         self._made: Made = make(seed)
         self._weather = Weather(loop, Random(f"weather {seed}"), chances, STORM_S)
         self.world = World(
             loop,
             seed=seed,
-            options=Options(
-                feature_gates=Gates(node_repair=self._made.repairs, terminate_first_repair=self._made.terminates_first)
-            ),
+            options=_options(self._made),
             trace=trace,
             habits=Habits(prepares={"example.com/agent": 15.0}),
             meddler=self._weather,
@@ -97,19 +128,20 @@ class _Hunt:
         self._tasks = Tasks(failed=self._broke)
         self._stage = Stage(self.world, self._tasks, Path(), Outages())
         self._counts: Counter[str] = Counter()
-        self._error: BaseException | None = None
         self._most = [0, 0]
 
     def _failed(self, controller: str, key: Key, error: Exception) -> None:
         """A reconcile failed. Errors of the doors are part of the weather; anything else is ours."""
         self._counts[f"error {type(error).__name__}"] += 1
         if not isinstance(error, KubeError) and not type(error).__module__.startswith("joiner.cloud"):
-            self._checks.violations.append(f"error: {controller} {key}: {error!r}")
-            self._error = self._error or error
+            self._found(f"{controller} {key}".rstrip(), error)
 
     def _broke(self, name: str, error: BaseException) -> None:
         if not isinstance(error, Unplayable | KubeError):  # what is meant may be gone by the time of a step
-            self._error = error
+            self._found(name, error)
+
+    def _found(self, where: str, error: BaseException) -> None:
+        self._checks.violations.append(f"error: {where}: {_told(error)}")
 
     async def play(self) -> Outcome:
         """From the first minute to the last."""
@@ -124,10 +156,8 @@ class _Hunt:
         for timed in self._made.steps:
             self._tasks.start(f"step at {timed.at.text()}", self._step(timed))
         violations = await self._watch()
-        last = tuple(self.world.trace.last) if violations else ()
-        digest = self.world.trace.digest()
-        await self._tasks.close()
-        await self.world.stop()
+        last, digest = tuple(self.world.trace.last), self.world.trace.digest()
+        await self._close(violations)
         return Outcome(
             seed=self._seed,
             violations=tuple(violations),
@@ -135,8 +165,16 @@ class _Hunt:
             counts=self._counted(),
             nodes=self._most[0],
             pods=self._most[1],
-            last=last,
+            last=last if violations else (),
         )
+
+    async def _close(self, violations: list[str]) -> None:
+        await self._tasks.close()
+        try:
+            await self.world.stop()
+        except Exception as error:
+            if not violations:  # what was found first tells more
+                violations.append(f"error: at the end: {_told(error)}")
 
     async def _step(self, timed: Timed) -> None:
         await asyncio.sleep(timed.at.seconds)
@@ -167,6 +205,9 @@ class _Hunt:
         while wrong and self._made.expires and self._loop.time() < END_S:
             # Where nodes grow old, there may never be a moment at which all is well; but nothing stays wrong for long.
             await asyncio.sleep(10.0)
+            self._look()
+            if violations:
+                return violations
             still = frozenset(self._checks.settled())
             wrong = [each for each in wrong if each in still]
         if wrong:
@@ -181,9 +222,10 @@ class _Hunt:
         return [f"quiet: {count} × {what}" for what, count in sorted(written.items())][:20]
 
     def _look(self) -> None:
-        if self._error is not None:
-            raise self._error
-        self.world.healthy()
+        try:
+            self.world.healthy()
+        except Exception as error:
+            self._found("behind everybody's back", error)
         server = self.world.server
         self._most = [
             max(self._most[0], len(server.shelf(Node).objects)),

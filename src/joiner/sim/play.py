@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from joiner import yamldoc
@@ -126,6 +127,10 @@ class _Telling:
             self.world.cloud.reservations(each)  # they are paid for from the beginning, whenever somebody asks
         self._furnish(self._story.given.cloud)
         await self.world.start()
+        for each in self.world.server.objects(KWOKNodeClass):
+            for reservation in each.spec.capacity_reservations:
+                if reservation.end_time is not None:
+                    self._tasks.start(f"end of {reservation.id}", self._ending(reservation.id, reservation.end_time))
         for timed in self._story.when:
             line = self._story.document.line_of(timed.path)
             where = f"{self._story.document.source}:{line}: {timed.path}, at {phrases.brief(timed.at)}"
@@ -154,6 +159,12 @@ class _Telling:
         if timed.at.seconds <= self._ends:
             self._chronicle.say(phrases.sentence(timed.step))
             await self._stage.play(timed.step)
+
+    async def _ending(self, reservation: str, moment: datetime) -> None:
+        left = (moment - self.world.clock.now()).total_seconds()
+        if left >= 0:
+            await asyncio.sleep(left)
+            self._chronicle.say(f"reservation {reservation} ends")
 
     async def _look_on(self) -> None:
         while self._loop.time() < self._ends:

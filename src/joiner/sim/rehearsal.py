@@ -7,31 +7,41 @@
 | reservations | in the story, or on a NodeClass in it |
 | files | beside the story |
 
-Objects must be such that an API server lets them in. What only controllers can find wrong is let pass: a story may be about it.
+Objects must be such that an API server lets them in and drops nothing of them, and what people make must be there when a step is
+about it. What only controllers can find wrong is let pass: a story may be about it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from joiner import yamldoc
-from joiner.admission.problem import nearest
+from joiner.admission import fieldnames
+from joiner.admission.judge import at_the_door
+from joiner.admission.problem import Problem, nearest
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.errors import Invalid
-from joiner.model import codec, labels
+from joiner.model import claimconditions, codec, labels
 from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.model.custom import CustomObject
 from joiner.model.duration import Duration
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, Value, replace
+from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeoverlay import NodeOverlay
-from joiner.model.nodepool import NodePool
-from joiner.model.pod import Pod
+from joiner.model.nodepool import Budget, NodePool
+from joiner.model.pod import Pod, PodSpec
+from joiner.model.requirement import SelectorRequirementWithMinValues
+from joiner.model.taints import Taint, Toleration
 from joiner.model.typesettings import InstanceTypeSettings
-from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
+from joiner.model.workload import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from joiner.observe.events import REASONS
 from joiner.sim import bounds, casting
 from joiner.sim.admission import fresh
 from joiner.sim.laws import Law
+from joiner.sim.phrases import brief
+from joiner.sim.presence import Presence
 from joiner.sim.story import (
     Apply,
     Delete,
@@ -47,6 +57,7 @@ from joiner.sim.story import (
     Traffic,
     Withdraw,
     Words,
+    read,
 )
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
@@ -67,6 +78,26 @@ PARTS: Final = {
     "field": ("of", "path", "is"),
 }
 """The words inside these words of an expectation."""
+FREE: Final[Mapping[type[KubeObject], tuple[str, ...]]] = {
+    NodeClaim: (
+        "Consolidatable", "Drifted", claimconditions.CONSISTENT_STATE_FOUND, claimconditions.DISRUPTION_REASON,
+        claimconditions.DRAINED, claimconditions.INSTANCE_TERMINATING, claimconditions.REBOOTING,
+        claimconditions.VOLUMES_DETACHED,
+    ),
+    NodePool: ("NodeRegistrationHealthy",),
+    NodeOverlay: ("ConflictFree",),
+    CapacityBuffer: ("ReadyForProvisioning", "Provisioning"),
+}  # fmt: skip
+"""Conditions that stand beside those of which `Ready` is made."""
+AS_KUBERNETES_WRITES: Final[Mapping[str, type[Value]]] = {
+    "requirements": SelectorRequirementWithMinValues,
+    "taints": Taint,
+    "startup_taints": Taint,
+    "budgets": Budget,
+    "tolerations": Toleration,
+    "spec": PodSpec,
+}
+"""Words of a story whose inside is not ours."""
 NEEDED: Final = {"event": ("reason",), "condition": ("of", "type"), "field": ("of", "path")}
 """Those of them without which nothing is said."""
 
@@ -78,11 +109,29 @@ def rehearse(story: Story) -> None:
         raise StoryError(problems)
 
 
+def prepared(text: str, source: str, folder: Path) -> Story:
+    """The story in a text. Raises StoryError with all mistakes, also those of a rehearsal when words could not be read."""
+    try:
+        return read(text, source, folder)
+    except StoryError as error:
+        if error.rest is None:
+            raise
+        found = dict.fromkeys((*error.problems, *_Rehearsal(error.rest).problems()))
+        own = f"{source}:"
+        raise StoryError(
+            sorted(
+                found, key=lambda each: int(each.removeprefix(own).split(":")[0]) if each.startswith(own) else 1 << 30
+            )
+        ) from None
+
+
 class _Cast:
     """Everything that can be named in a story."""
 
     def __init__(self) -> None:
         self.names: dict[str, dict[str, None]] = {}
+        self.unscalable: dict[tuple[str, str], None] = {}
+        """Pools without replicas."""
         self.apps: dict[str, None] = {}
         self.reservations: dict[str, None] = {}
         self.types: dict[str, None] = {}
@@ -91,6 +140,8 @@ class _Cast:
     def add(self, thing: KubeObject) -> None:
         """An object of the story."""
         self.names.setdefault(thing.kind.lower(), {})[thing.name] = None
+        if isinstance(thing, NodePool) and thing.spec.replicas is None:
+            self.unscalable[thing.kind.lower(), thing.name] = None
         if isinstance(thing, WORKLOADS):
             self.apps[thing.spec.template.metadata.labels.get(casting.APP, thing.name)] = None
         elif isinstance(thing, Pod):
@@ -98,12 +149,13 @@ class _Cast:
         elif isinstance(thing, KWOKNodeClass):
             self.reservations.update(dict.fromkeys(each.id for each in thing.spec.capacity_reservations))
 
-    def expect(self, kind: type[KubeObject], data: Mapping[str, Any]) -> None:
-        """An object that cannot be read: one complaint is enough, and who names it is not to blame."""
+    def expect(self, kind: type[KubeObject], data: Mapping[str, Any]) -> str:
+        """The name of an object that cannot be read: one complaint is enough, and who names it is not to blame."""
         metadata = data.get("metadata")
         name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
         self.names.setdefault(kind.kind.lower(), {})[name] = None
         self.apps[name] = None
+        return name
 
     def stock(self, node_class: KWOKNodeClass) -> None:
         """What a NodeClass can buy. Raises NodeClassNotReady when its catalogue cannot be had."""
@@ -122,6 +174,8 @@ class _Written(NamedTuple):
     data: Any
     document: Document
     path: str
+    step: Timed | None = None
+    """What it is brought by; nothing if it is there from the beginning."""
 
 
 class _Rehearsal:
@@ -129,7 +183,7 @@ class _Rehearsal:
 
     def __init__(self, story: Story) -> None:
         self._story, self._document = story, story.document
-        self._cast = _Cast()
+        self._cast, self._presence = _Cast(), Presence(story.ends)
         self._problems: list[tuple[str, int, str]] = []
         self._lists: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
             "instance_type": ("instance type", lambda: self._cast.types),
@@ -175,23 +229,27 @@ class _Rehearsal:
         self._cast.reservations.update(dict.fromkeys(each.id for each in given.reservations))
         self._made("given.catalog", lambda: [casting.node_class(given, self._story.folder)])
         for number, words in enumerate(given.nodepools):
+            path = f"given.nodepools[{number}]"
             if words.name in self._cast.of("nodepool"):
-                self._complain(f"given.nodepools[{number}].name", f"there are two pools {words.name!r}")
-            self._made(f"given.nodepools[{number}]", lambda words=words: [casting.pool(words)])  # type: ignore[misc]
+                self._complain(f"{path}.name", f"there are two pools {words.name!r}")
+            self._made(path, lambda words=words: [casting.pool(words)])  # type: ignore[misc]
+            self._gated(words.replicas, f"{path}.replicas")
         for written in self._raw():
             self._read(written)
         for timed in self._story.when:
             if isinstance(timed.step, PodWords):
-                self._made(timed.path, lambda step=timed.step: casting.workload(step))  # type: ignore[misc]
+                self._made(timed.path, lambda step=timed.step: casting.workload(step), timed)  # type: ignore[misc]
 
-    def _made(self, path: str, make: Callable[[], Iterable[KubeObject]]) -> None:
+    def _made(self, path: str, make: Callable[[], Iterable[KubeObject]], step: Timed | None = None) -> None:
         """Objects that words stand for."""
         try:
             made = list(make())
         except codec.DecodeError as error:
             self._complain(path, f"{error.path}: {error.problem}")
+            self._presence.unsure = True
             return
         for thing in made:
+            self._presence.announce(thing.kind, thing.name, step)
             self._admit(thing, lambda cause: self._complain(path, cause))
 
     def _raw(self) -> Iterator[_Written]:
@@ -204,11 +262,11 @@ class _Rehearsal:
             if isinstance(timed.step, Apply):
                 path = f"{timed.path}.apply"
                 if isinstance(timed.step.apply, str):
-                    yield from self._file(timed.step.apply, path)
+                    yield from self._file(timed.step.apply, path, timed)
                 else:
-                    yield _Written(timed.step.apply, self._document, path)
+                    yield _Written(timed.step.apply, self._document, path, timed)
 
-    def _file(self, name: str, path: str) -> Iterator[_Written]:
+    def _file(self, name: str, path: str, step: Timed | None = None) -> Iterator[_Written]:
         try:
             text = (self._story.folder / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -218,24 +276,36 @@ class _Rehearsal:
         for problem in loaded.problems:
             self._problems.append((name, problem.line, problem.message))
         for document in loaded.items():
-            yield _Written(document.data, document, "")
+            yield _Written(document.data, document, "", step)
 
     def _read(self, written: _Written) -> None:
         def complain(inner: str, problem: str) -> None:
-            self._complain(".".join(part for part in (written.path, inner) if part), problem, written.document)
+            self._complain(_inside(written.path, inner), problem, written.document)
 
         named = str(written.data.get("kind", "")) if isinstance(written.data, Mapping) else ""
         kind = KNOWN.get(named.lower())
         if kind is None:
             complain("kind", f"kind {named!r} is not known{_hint(named, [each.kind for each in KINDS])}")
             return
+        found = {each.path: each for each in _found(written.data, kind)}
+        for problem in found.values():
+            complain(problem.path, _words(problem))
         try:
             made = codec.decode(written.data, kind)
         except codec.DecodeError as error:
-            complain(error.path, error.problem)
-            self._cast.expect(kind, written.data)
+            if error.path not in found:
+                complain(error.path, error.problem)
+            self._presence.announce(kind.kind, self._cast.expect(kind, written.data), written.step)
             return
-        self._admit(made, lambda cause: complain(*_parted(cause)))
+        self._presence.announce(made.kind, made.name, written.step)
+        if isinstance(made, NodePool):
+            self._gated(made.spec.replicas, _inside(written.path, "spec.replicas"), written.document)
+        self._admit(made, lambda cause: None if (parts := _parted(cause))[0] in found else complain(*parts))
+
+    def _gated(self, replicas: int | None, path: str, document: Document | None = None) -> None:
+        if replicas is not None and not self._story.options.gates.static_capacity:
+            gate = "write given.options: {feature-gates: StaticCapacity=true}"
+            self._complain(path, f"a pool with replicas needs the feature gate StaticCapacity; {gate}", document)
 
     def _admit(self, thing: KubeObject, complain: Callable[[str], None]) -> None:
         """Let an object in as an API server would, and know it from now on."""
@@ -259,7 +329,9 @@ class _Rehearsal:
             self._complain(f"{path}.{inner}", problem)
         for name, written in zip(words.__struct_fields__, words.__struct_encode_fields__, strict=True):
             value, place = getattr(words, name), f"{path}.{written}"
-            if isinstance(value, Words):
+            if name in AS_KUBERNETES_WRITES:
+                self._fields(value, AS_KUBERNETES_WRITES[name], place)
+            elif isinstance(value, Words):
                 self._look_through(value, place)
             elif isinstance(value, tuple):
                 for number, each in enumerate(value):
@@ -269,6 +341,12 @@ class _Rehearsal:
                         self._named(each, *self._lists[name], f"{place}[{number}]")
             elif isinstance(value, str) and value and name in self._lists:
                 self._named(value, *self._lists[name], place)
+
+    def _fields(self, raw: Any, kind: type[Value], path: str) -> None:
+        """What is written as Kubernetes writes it."""
+        for number, each in enumerate(raw) if isinstance(raw, tuple) else [("", raw)]:
+            for problem in fieldnames.unknown(each, kind, path if number == "" else f"{path}[{number}]"):
+                self._complain(problem.path, _words(problem))
 
     def _named(self, word: str, what: str, known: Callable[[], Iterable[str]], path: str) -> None:
         names = list(known())
@@ -283,12 +361,13 @@ class _Rehearsal:
     def _step(self, timed: Timed, withdrawn: list[Shelf]) -> None:
         """What a step names. Steps come in order of time."""
         step = timed.step
+        self._presence.enter(timed)
         if isinstance(step, Scale):
-            self._scaled(step.scale, f"{timed.path}.scale")
+            self._scaled(step.scale, f"{timed.path}.scale", timed)
         elif isinstance(step, Traffic):
-            self._scaled(step.traffic, f"{timed.path}.traffic")
+            self._scaled(step.traffic, f"{timed.path}.traffic", timed)
         elif isinstance(step, Delete):
-            self._reference(step.delete, f"{timed.path}.delete")
+            self._deleted(step.delete, f"{timed.path}.delete", timed)
         elif isinstance(step, Sicken):
             kind, equals, status = step.sicken.partition("=")
             if not (kind and equals and status in STATUSES):
@@ -300,23 +379,60 @@ class _Rehearsal:
         elif isinstance(step, Restore) and step.restore not in withdrawn:
             self._complain(f"{timed.path}.restore", "nothing was withdrawn in these words before")
 
-    def _scaled(self, word: str, path: str) -> None:
-        if "/" in word:
-            self._reference(word, path)
+    def _scaled(self, word: str, path: str, timed: Timed) -> None:
+        kind, slash, name = word.rpartition("/")
+        if slash and not self._one(word, path):
             return
-        known = [name for kind in SCALABLE for name in self._cast.of(kind)]
-        self._named(word, "workload or pool", lambda: known, path)
+        if slash and kind.lower() not in SCALABLE:
+            if kind.lower() != ReplicaSet.kind.lower():
+                self._complain(path, f"{KNOWN[kind.lower()].kind} {name} has no replicas to scale")
+            return
+        named = [(each, name) for each in SCALABLE if name in self._cast.of(each) and kind.lower() in ("", each)]
+        meant = [each for each in named if each not in self._cast.unscalable]
+        if not named:
+            known = [known for each in SCALABLE for known in self._cast.of(each)]
+            self._named(word, "workload or pool", lambda: known, path)
+        elif not meant:
+            self._complain(path, f"{KNOWN[named[0][0]].kind} {name} has no replicas to scale")
+        else:
+            self._is_there(word, meant, path, timed)
+            if isinstance(timed.step, Traffic):
+                self._presence.busy(meant, timed.at, timed.step.until)
 
-    def _reference(self, word: str, path: str) -> None:
-        """`kind/name`, or `kind/*` for all of a kind."""
+    def _deleted(self, word: str, path: str, timed: Timed) -> None:
+        kind, _, name = word.partition("/")
+        if self._one(word, path) and kind.lower() in ONLY_PEOPLE_MAKE:
+            key = (kind.lower(), name)
+            self._is_there(word, [key], path, timed)
+            since = self._presence.leave(key, timed.at)
+            if since is not None:
+                self._complain(path, f"the traffic of {name} that begins at {brief(since)} goes on; give it an until")
+
+    def _is_there(self, word: str, meant: Sequence[tuple[str, str]], path: str, timed: Timed) -> None:
+        why = self._presence.absence(meant)
+        if why and timed.at >= 0:
+            self._complain(path, f"there is no {word!r} at {brief(timed.at)}, {why}")
+
+    def _one(self, word: str, path: str) -> bool:
+        """Whether it is `kind/name`, and there is such a thing."""
+        if word.endswith("/*"):
+            self._complain(path, "names one object at a time, not all")
+            return False
+        return self._reference(word, path)
+
+    def _reference(self, word: str, path: str) -> bool:
+        """Whether it is `kind/name`, or `kind/*` for all of a kind, and there is such a thing."""
         kind, slash, name = word.partition("/")
         known = KNOWN.get(kind.lower())
         if not slash or not name:
             self._complain(path, f"{word!r} must be a kind and a name, like nodepool/default")
         elif known is None:
             self._complain(path, f"kind {kind!r} is not known{_hint(kind, KNOWN)}")
-        elif name != "*" and kind.lower() in ONLY_PEOPLE_MAKE:
+        elif name != "*" and kind.lower() in ONLY_PEOPLE_MAKE and name not in self._cast.of(kind.lower()):
             self._named(name, known.kind, lambda: self._cast.of(kind.lower()), path)
+        else:
+            return True
+        return False
 
     def _expectation(self, wanted: Expectation, path: str) -> None:
         for word in ("running", "pending", "refused"):
@@ -335,9 +451,25 @@ class _Rehearsal:
                     self._complain(f"{path}.{word}", f"the word {key!r} is missing")
             if told.get("of"):
                 self._reference(str(told.get("of", "")), f"{path}.{word}.of")
-        reason = wanted.event.get("reason")
+        self._condition(wanted.condition, f"{path}.condition")
+        reason, kind = wanted.event.get("reason"), wanted.event.get("kind")
         if reason is not None:
             self._named(reason, "event with the reason", lambda: REASONS, f"{path}.event.reason")
+        kinds = [each.kind for each in KINDS]
+        if kind is not None and kind not in kinds:
+            self._complain(f"{path}.event.kind", f"kind {kind!r} is not known{_hint(kind, kinds)}")
+
+    def _condition(self, told: Mapping[str, str | bool], path: str) -> None:
+        status = str(told.get("status", "none"))
+        if status not in (*STATUSES, "none"):
+            self._complain(f"{path}.status", f"{status!r} is none of {', '.join(STATUSES)} and none")
+        of, word = str(told.get("of", "")).partition("/")[0].lower(), str(told.get("type", ""))
+        kind = KNOWN.get(of if of in KNOWN else nearest(of, KNOWN) or "")
+        if word and kind is not None and issubclass(kind, CustomObject):  # others' conditions are as others please
+            conditions = kind.condition_set
+            known = (conditions.root, *conditions.dependents, *FREE.get(kind, ()))
+            if word not in known:
+                self._complain(f"{path}.type", f"a {kind.kind} has no condition {word!r}{_hint(word, known)}")
 
     def _law(self, law: Law, path: str) -> None:
         if law.measure == "reservation":
@@ -358,6 +490,19 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 def _or(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _found(data: Mapping[str, Any], kind: type[KubeObject]) -> Iterable[Problem]:
+    """What is wrong with a manifest before it is read, and what would be dropped."""
+    return at_the_door(data, kind) if issubclass(kind, CustomObject) else fieldnames.problems(data, kind)
+
+
+def _words(problem: Problem) -> str:
+    return str(replace(problem, path=""))
+
+
+def _inside(path: str, inner: str) -> str:
+    return ".".join(part for part in (path, inner) if part)
 
 
 def _parted(cause: str) -> tuple[str, str]:

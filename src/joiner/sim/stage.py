@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -60,20 +60,21 @@ class Stage:
         self._world, self._tasks, self._folder, self._outages = world, tasks, folder, outages
         self._say = say
         """Told when there are fewer machines than a step is about."""
+        self._coming: list[asyncio.Future[None]] = []
+        """Objects on their way to the server: who scales or deletes at the same moment comes after them."""
 
     async def play(self, step: Any) -> None:
         """Carry out one step."""
         if isinstance(step, PodWords):
-            for made in casting.workload(step):
-                await self._put(made)
+            await self._bring(casting.workload(step))
         elif isinstance(step, Apply):
-            for made in self.objects(step.apply):
-                await self._put(made)
+            await self._bring(self.objects(step.apply))
         elif isinstance(step, Scale):
             await self._scale(step.scale, step.replicas)
         elif isinstance(step, Traffic):
             self._tasks.start(f"traffic of {step.traffic}", self._wave(step))
         elif isinstance(step, Delete):
+            await self._brought()
             found = self._named(step.delete)
             await self._world.user.delete(type(found), found.name, found.metadata.namespace)
         elif isinstance(step, Sicken):
@@ -116,6 +117,20 @@ class Stage:
             made = replace(made, metadata=replace(made.metadata, namespace=casting.NAMESPACE))
         return made
 
+    async def _bring(self, wanted: Iterable[KubeObject]) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self._coming.append(done)
+        try:
+            for each in wanted:
+                await self._put(each)
+        finally:
+            self._coming.remove(done)
+            done.set_result(None)
+
+    async def _brought(self) -> None:
+        for each in tuple(self._coming):
+            await each
+
     async def _put(self, wanted: KubeObject) -> None:
         """Create the object, or make it what it should be."""
         user, metadata = self._world.user, wanted.metadata
@@ -135,6 +150,7 @@ class Stage:
         await user.patch(known, replace(known, metadata=marks, **changes))
 
     async def _scale(self, name: str, replicas: int) -> None:
+        await self._brought()
         found: Any = self._named(name)
         if not hasattr(found.spec, "replicas"):
             raise Unplayable(f"{found.kind} {found.name} has no replicas to scale")

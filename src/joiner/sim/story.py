@@ -399,8 +399,10 @@ class Story(Value):
 class StoryError(ValueError):
     """A story that cannot be told, with every mistake and its line."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, problems: Iterable[str], rest: Story | None = None) -> None:
         self.problems = tuple(problems)
+        self.rest = rest
+        """The story without what could not be read, if nothing is missing in it that others may name."""
         super().__init__("\n".join(self.problems))
 
 
@@ -410,6 +412,8 @@ MOMENTS: Final = ("by", "at", "after", "before")
 GATES: Final = tuple(gate_name(each.name) for each in fields(Gates))
 _TAIL: Final = Duration.parse("10m")
 """A story that does not say how long it is goes on so long after the last thing that is said to happen."""
+_CAST: Final = frozenset({"catalog", "manifests", "nodepools", "objects", "reservations"})
+"""Words of `given` without which nobody knows what there is."""
 
 
 def read(text: str, source: str, folder: Path) -> Story:
@@ -430,6 +434,8 @@ class _Reader:
     def __init__(self, document: Document, folder: Path) -> None:
         self._document, self._folder = document, folder
         self._problems: list[str] = []
+        self._is_cast_lost = False
+        """Whether something could not be read that others may name."""
 
     def story(self) -> Story:
         data = self._document.data
@@ -438,7 +444,7 @@ class _Reader:
         for key in data:
             if key not in _PARTS:
                 self._complain(str(key), f"is not a part of a story{_hint(str(key), _PARTS)}")
-        given = self._part(data.get("given", {}), Given, "given") or Given()
+        given = self._given(data.get("given", {}))
         when = tuple(self._steps(data.get("when", [])))
         then = tuple(self._expectations(data.get("then", [])))
         always = tuple(self._laws(data.get("always", [])))
@@ -448,13 +454,11 @@ class _Reader:
             self._complain("story", "must say in one line what the story is about")
         if ends is not None and ends <= 0:
             self._complain("for", f"{ends.text()} must be longer than zero")
-        elif not self._problems and ends is not None:
+        elif ends is not None:
             self._complain_of_late(when, then, ends)
-        if self._problems:
-            raise StoryError(self._problems)
         last = max([*(each.at for each in when), *(each.deadline for each in then), Duration(0)])
-        return Story(
-            title=data["story"],
+        story = Story(
+            title=str(data.get("story")),
             given=given,
             when=tuple(sorted(when, key=lambda each: each.at)),
             then=then,
@@ -464,6 +468,9 @@ class _Reader:
             folder=self._folder,
             document=self._document,
         )
+        if self._problems:
+            raise StoryError(self._problems, None if self._is_cast_lost else story)
+        return story
 
     def _complain_of_late(self, when: Iterable[Timed], then: Iterable[Expectation], ends: Duration) -> None:
         moments = [
@@ -474,9 +481,15 @@ class _Reader:
             if moment > ends:
                 self._complain(path, f"comes at {moment.text()}, but the story ends after {ends.text()}")
 
-    def _part(self, raw: Any, kind: type[T], path: str) -> T | None:
+    def _given(self, raw: Any) -> Given:
+        taken = set[str]()
+        given = self._part(raw, Given, "given", taken)
+        self._is_cast_lost |= given is None or not _CAST.isdisjoint(taken)
+        return given or Given()
+
+    def _part(self, raw: Any, kind: type[T], path: str, taken: set[str] | None = None) -> T | None:
         """What the words stand for. Each mistake is told and taken out, and the rest is looked at again."""
-        raw, taken = reading.plain(raw), set[str]()
+        raw, taken = reading.plain(raw), set[str]() if taken is None else taken
         while True:
             try:
                 found = codec.decode(raw, kind)
@@ -488,11 +501,12 @@ class _Reader:
                     return None
                 taken.add(wrong.place)
             else:
-                return None if taken else found
+                return found
 
     def _list(self, raw: Any, path: str) -> Iterator[tuple[str, Any]]:
         if not isinstance(raw, list):
             self._complain(path, "must be a list")
+            self._is_cast_lost |= path == "when"
             return
         for number, item in enumerate(raw):
             yield f"{path}[{number}]", item
@@ -502,6 +516,7 @@ class _Reader:
         for path, item in self._list(raw, "when"):
             if not isinstance(item, dict) or "at" not in item:
                 self._complain(path, "must say `at` which time it happens")
+                self._is_cast_lost = True
                 continue
             found = [key for key in item if key in verbs]
             if len(found) != 1:
@@ -509,16 +524,20 @@ class _Reader:
                 known = f"; known are {', '.join(sorted(verbs))}"
                 hint = f", found {' and '.join(found)}" if found else _hint(unknown, verbs) or known
                 self._complain(path, f"must say exactly one thing that happens{hint}")
+                self._is_cast_lost = True
                 continue
             at = self._part(item["at"], Duration, f"{path}.at")
             step = self._part({key: value for key, value in item.items() if key != "at"}, verbs[found[0]], path)
-            if at is not None and step is not None:
+            if at is None or step is None:
+                self._is_cast_lost |= issubclass(verbs[found[0]], PodWords | Apply | Withdraw)
+            else:
                 yield Timed(at=at, step=step, path=path)
 
     def _expectations(self, raw: Any) -> Iterator[Expectation]:
         for path, item in self._list(raw, "then"):
-            found = self._part(item, Expectation, path)
-            if found is None:
+            taken = set[str]()
+            found = self._part(item, Expectation, path, taken)
+            if found is None or not taken.isdisjoint(MOMENTS):
                 continue
             if sum(each is not None for each in (found.by, found.at, found.before)) != 1:
                 self._complain(
@@ -546,7 +565,8 @@ class _Reader:
         for name in str(given.options.get("feature-gates", "")).split(","):
             gate = name.partition("=")[0].strip()
             if gate and gate not in GATES:
-                self._complain("given.options", f"feature-gates: there is no gate {gate!r}{_hint(gate, GATES)}")
+                hint = _hint(gate, GATES) or f"; known are {', '.join(GATES)}"
+                self._complain("given.options.feature-gates", f"there is no gate {gate!r}{hint}")
         try:
             return read_options(flags, {})
         except OptionsError as error:

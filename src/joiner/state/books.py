@@ -32,11 +32,12 @@ class PodTimes:
         """The node that goes for whose sake it needs the claim; empty for a pod that waits."""
 
 
-class Launches(NamedTuple):
-    """How many claims of a pool got their machine, and how many were gone before."""
+class Settled(NamedTuple):
+    """What became of a claim that we wrote."""
 
-    done: int = 0
-    failed: int = 0
+    claim: str
+    launched: bool
+    """Whether it got its machine, or is gone without one."""
 
 
 class Books:
@@ -47,7 +48,8 @@ class Books:
         self._times: dict[PodKey, PodTimes] = {}
         self._promised: dict[str, dict[PodKey, None]] = {}
         self._reserved: dict[str, int] = {}
-        self._launches: dict[str, Launches] = {}
+        self._launching: set[str] = set()
+        self._settled: list[Settled] = []
         self.marked: set[str] = set()
         """Claims and claimless nodes that somebody has decided to remove."""
         self.buffered: Mapping[str, int] = {}
@@ -71,6 +73,21 @@ class Books:
         self.marked.discard(name)
         for key in self._promised.pop(name, ()):
             self._times[key].claim = ""
+
+    def launching(self, claim: str) -> None:
+        """We wrote a claim: somebody will ask what became of it."""
+        self._launching.add(claim)
+
+    def launched(self, claim: str, *, failed: bool = False) -> None:
+        """A claim got its machine, or is gone without one."""
+        if claim in self._launching:
+            self._launching.discard(claim)
+            self._settled.append(Settled(claim, not failed))
+
+    def settled(self) -> tuple[Settled, ...]:
+        """What became of claims that we wrote since this was last asked, in order."""
+        settled, self._settled = tuple(self._settled), []
+        return settled
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
@@ -116,15 +133,6 @@ class Books:
         return self._times.items()
 
     # -- pools -------------------------------------------------------------------------------------------------
-
-    def launched(self, pool: str, *, failed: bool) -> None:
-        """A claim of the pool got its machine, or is gone without one."""
-        done, lost = self.launches(pool)
-        self._launches[pool] = Launches(done + (not failed), lost + failed)
-
-    def launches(self, pool: str) -> Launches:
-        """How launches of a pool went since we look."""
-        return self._launches.get(pool, Launches())
 
     def reserve(self, pool: str, wanted: int, left: int) -> int:
         """Take up to so many nodes of what a pool's limit leaves; gives how many there were to take."""

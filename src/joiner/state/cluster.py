@@ -22,7 +22,7 @@ from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import Storage
-from joiner.state.books import Books, Launches, PodTimes
+from joiner.state.books import Books, PodTimes, Settled
 from joiner.state.managed import Managed
 from joiner.state.members import Member, StateNode, Tenant, state_node
 from joiner.state.pods import daemon, must_move, protected_until
@@ -132,7 +132,7 @@ class Cluster:
             self._of_pool[_pool_of(old)].pop(name, None)
             self._unlaunched.pop(name, None)
         if old is not None and not old.status.provider_id and (claim is None or claim.status.provider_id):
-            self._books.launched(_pool_of(old), failed=claim is None)
+            self._books.launched(name, failed=claim is None)
         if claim is None:
             if self._claims.pop(name, None) is not None:
                 self._books.forget(name)
@@ -239,7 +239,11 @@ class Cluster:
 
     def created(self, claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> None:
         """A claim was written for these pods. It counts at once, though no watch has told of it yet."""
-        if claim.name not in self._claims:
+        self._books.launching(claim.name)
+        known = self._claims.get(claim.name)
+        if known is not None and known.status.provider_id:  # the watch was faster than the answer
+            self._books.launched(claim.name)
+        if known is None:
             self._fold_claim(("", claim.name), claim)
             self._unseen[claim.name] = now
         for pod in pods:
@@ -344,9 +348,9 @@ class Cluster:
         """The claims of a pool, by name; those that go among them."""
         return tuple(self._claims[name] for name in sorted(self._of_pool.get(pool, ())))
 
-    def launches(self, pool: str) -> Launches:
-        """How launches of a pool went since we look."""
-        return self._books.launches(pool)
+    def settled(self) -> tuple[Settled, ...]:
+        """What became of claims that we wrote since this was last asked, in order. Only one may ask."""
+        return self._books.settled()
 
     def reserve(self, pool: str, wanted: int, limit: int | None) -> int:
         """Take up to so many nodes of what a pool's limit leaves, claims that go counted; gives how many were left."""

@@ -4,11 +4,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
+from joiner.controllers.garbage import Garbage
+from joiner.kube.client import Key
 
 STORY = """
 story: two pods get a node
@@ -44,6 +47,11 @@ def test_a_story_is_told_and_summed_up(story: Path) -> None:
         "as told  by 3m: running {web: 2} (first so at 00:00:4",
     ):
         assert words in result.output
+
+
+def test_the_summary_says_how_long_pods_waited(story: Path) -> None:
+    assert "2 times a pod got a node: half within 4" in (said := simulate(str(story), "--no-tell").output)
+    assert ", 99% within 4" in said
 
 
 def test_a_folder_stands_for_the_story_in_it(story: Path) -> None:
@@ -125,10 +133,11 @@ def test_a_mistake_is_told_before_anything_runs(story: Path, change: tuple[str, 
 
 
 def test_a_story_or_a_hunt_is_needed_and_not_both(story: Path) -> None:
-    for arguments in ((), (str(story), "--hunt", "1")):
+    cases = {(): "name a STORY, or say --hunt N", (str(story), "--hunt", "1"): "either a STORY or --hunt, not both"}
+    for arguments, words in cases.items():
         result = simulate(*arguments)
         assert result.exit_code == 2
-        assert "name a STORY, or say --hunt N" in result.output
+        assert words in result.output
 
 
 @pytest.mark.parametrize(
@@ -162,12 +171,12 @@ def test_a_file_that_is_no_text_is_told_so(story: Path) -> None:
 
 
 def test_a_step_that_the_world_refuses_is_told_with_its_line(story: Path) -> None:
-    story.write_text((STORY % 2).replace("then:", "  - {at: 1m, scale: default, replicas: 3}\nthen:"))
+    story.write_text((STORY % 2).replace("then:", "  - {at: 1m, delete: node/node-00009}\nthen:"))
 
     result = simulate(str(story))
 
     assert result.exit_code == 1
-    assert f"{story}:7: when[1], at 1m: NodePool default is invalid: spec.replicas" in result.output
+    assert f"{story}:7: when[1], at 1m: there is no 'node/node-00009' at this time" in result.output
 
 
 def test_a_hunt_counts_what_occurred() -> None:
@@ -175,6 +184,19 @@ def test_a_hunt_counts_what_occurred() -> None:
 
     assert found["violations"] == {}
     assert found["counts"]["step Restart"] >= 1
+
+
+def test_a_hunt_goes_on_after_a_seed_that_broke_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def reconcile(self: Garbage, key: Key) -> NoReturn:
+        raise ValueError("a number is missing")
+
+    monkeypatch.setattr(Garbage, "reconcile", reconcile)
+    result = simulate("--hunt", "2", "--seed", "3", "--jobs", "1", "-o", "json")
+
+    assert result.exit_code == 1
+    for seed, found in json.loads(result.stdout)["violations"].items():
+        assert f"error: {Garbage.name}: ValueError('a number is missing') in test_simulate.py" in found[0]
+        assert f"to see every step: joiner simulate --hunt 1 --seed {seed}" in result.stderr
 
 
 def test_a_hunt_that_is_stopped_shows_what_it_found_so_far(tmp_path: Path) -> None:

@@ -229,11 +229,42 @@ def test_a_pool_whose_launches_fail_is_tried_with_one_claim_at_a_time_until_one_
         for _ in range(3):
             for claim in shop.claims():
                 shop.remove(claim)
-            await seconds(15)
+            await seconds(25)
             made.append(len(shop.claims()))
         shop.launch(shop.claims()[0])
         await seconds(15)
 
         assert [*made, len(shop.claims())] == [4, 1, 1, 1, 4]
+
+    at_work(test)
+
+
+def test_pods_that_need_what_failed_stop_nobody_who_needs_something_else_of_the_same_pool() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(), *(waiting_pod(f"stuck-{n}", nodeSelector={ZONE: "a"}) for n in range(3)))
+        await seconds(3)
+        shop.remove(shop.claims()[0])
+        await seconds(3)
+        apart: dict[str, Any] = {"affinity": away_from("web"), "labels": {"app": "web"}, "nodeSelector": {ZONE: "b"}}
+        shop.load(*(waiting_pod(f"web-{n}", **apart) for n in range(4)))
+        await seconds(40)
+
+        assert [values(claim, ZONE) for claim in shop.claims()].count(("b",)) == 4
+
+    at_work(test)
+
+
+def test_what_fails_again_and_again_is_tried_every_few_minutes_with_a_claim_for_one_pod() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(), *(waiting_pod(f"web-{n}", cpu="4") for n in range(6)))
+        tried: list[NodeClaim] = []
+        for _ in range(3600):
+            await seconds(1)
+            for claim in shop.claims():
+                shop.remove(claim)
+                tried.append(claim)
+
+        assert len(tried) < 40
+        assert tried[-1].spec.resources.requests["cpu"] == parse("4")
 
     at_work(test)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.unit.controllers.lifeworld import LifeWorld, live
 
+from joiner.model.conditions import find
 from joiner.model.meta import replace
 
 MINUTE = 60.0
@@ -35,6 +36,19 @@ def test_people_are_reminded_of_a_node_that_is_too_small_until_it_is_mended() ->
         world.change(node, status=replace(node.status, capacity=whole))
         await asyncio.sleep(5)
         assert world.condition("ConsistentStateFound").status == "True"
+
+    live(story)
+
+
+def test_a_node_that_is_not_complete_yet_is_not_judged() -> None:
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+        node = world.join(ready=False, allocatable={})
+        world.change(node, status=replace(node.status, capacity={**node.status.capacity, "cpu": 500}))
+        await asyncio.sleep(MINUTE)
+
+        assert find(world.claim().status.conditions, "ConsistentStateFound") is None
+        assert world.events("FailedConsistencyCheck") == []
 
     live(story)
 

@@ -99,6 +99,23 @@ def test_a_budget_is_asked_again_with_patience() -> None:
     live(story)
 
 
+def test_every_pod_that_a_budget_holds_is_told_of_besides_what_the_drain_tells() -> None:
+    async def story(world: LifeWorld) -> None:
+        world.put(replace(BUDGET, spec=replace(BUDGET.spec, min_available=2)))
+        await a_pod(world, "one")
+        world.put(bound(pod("two", labels={"app": "web"}), "node-c", world.clock))
+        await asyncio.sleep(1)
+        world.delete(world.node("node-c"))
+        await asyncio.sleep(MINUTE)
+
+        told = [each.message for each in world.recorder.recent if each.reason == "FailedDraining"]
+        held = {name for name in ("one", "two") if any(f"/{name} cannot" in each and "keep" in each for each in told)}
+        assert held == {"one", "two"}
+        assert any("2 pods have not left yet" in each for each in told)
+
+    live(story)
+
+
 def test_asking_again_does_not_hurry_a_budget() -> None:
     async def story(world: LifeWorld) -> None:
         world.put(BUDGET)

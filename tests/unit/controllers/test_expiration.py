@@ -33,5 +33,6 @@ def test_a_claim_that_never_expires_stays() -> None:
         await asyncio.sleep(5)
 
         assert world.claim().metadata.deletion_timestamp is None
+        assert world.errors == []
 
     live(story, claim(expireAfter="Never"))

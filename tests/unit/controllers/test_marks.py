@@ -1,8 +1,8 @@
 """The marks on claims that disruption reads."""
 
 import asyncio
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, NamedTuple
 
 from tests.builders import SHELF, VOCABULARY, node_pool
 from tests.served import Served, served
@@ -17,6 +17,7 @@ from joiner.controllers.indexes import INDEXES
 from joiner.controllers.marks import Marks
 from joiner.kube.informer import Informers
 from joiner.kube.manager import Manager
+from joiner.model import labels
 from joiner.model.conditions import Condition, is_true
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
@@ -24,14 +25,25 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.sim.loop import EPOCH
 
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+POOL = node_pool()
+BOUGHT = {
+    labels.INSTANCE_TYPE: SHELF[0].name,
+    labels.ZONE: SHELF[0].offerings[0].zone,
+    labels.CAPACITY_TYPE: SHELF[0].offerings[0].capacity_type,
+}
+
 
 class Cloud:
     """A provider that says of every claim whether it drifted, or that it does not know."""
 
     name = "cloud"
 
-    def __init__(self, answer: str | CloudError) -> None:
+    def __init__(self, answer: str | CloudError = "") -> None:
         self.answer = answer
+        self.types: tuple[InstanceType, ...] | CloudError = tuple(SHELF)
+        self.moves = 0
 
     def node_classes(self) -> tuple[type[KubeObject], ...]:
         return (KWOKNodeClass,)
@@ -40,10 +52,12 @@ class Cloud:
         return VOCABULARY
 
     def generation(self, pool: NodePool) -> Hashable:
-        return 0
+        return self.moves
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
-        return tuple(SHELF)
+        if isinstance(self.types, CloudError):
+            raise self.types
+        return self.types
 
     async def drift_reason(self, claim: NodeClaim) -> str:
         if isinstance(self.answer, CloudError):
@@ -51,17 +65,30 @@ class Cloud:
         return self.answer
 
 
-def marked(answer: str | CloudError) -> tuple[tuple[str, ...], int]:
-    """The marks of a complete claim after a minute, and how often something went wrong."""
-    failures: list[Exception] = []
+class Marking(NamedTuple):
+    """A complete claim `c` that is being marked."""
 
-    async def test(world: Served) -> tuple[str, ...]:
+    world: Served
+    cloud: Cloud
+    failures: list[Exception]
+
+    def marks(self) -> tuple[str, ...]:
+        found = self.world.server.get(NodeClaim, "c").status.conditions
+        return tuple(kind for kind in ("Drifted", "Consolidatable") if is_true(found, kind))
+
+
+def marking(test: Callable[[Marking], Awaitable[None]], pool: NodePool, answer: str | CloudError = "") -> Marking:
+    """Run a test while marks are kept, and give what there is in the end."""
+
+    async def main(world: Served) -> Marking:
         done = [
             Condition(type=kind, status="True", reason=kind, last_transition_time=EPOCH, observed_generation=1)
             for kind in ("Launched", "Registered", "Initialized")
         ]
         made = claim("c")
-        world.server.load([node_pool(), replace(made, status=replace(made.status, conditions=tuple(done)))])
+        labelled = {**made.metadata.labels, **BOUGHT}
+        made = replace(made, metadata=replace(made.metadata, labels=labelled))
+        world.server.load([pool, replace(made, status=replace(made.status, conditions=tuple(done)))])
         informers, cloud = Informers(world.client, INDEXES), Cloud(answer)
         provider: Any = cloud
         catalogs = Catalogs(provider, lambda: NO_ADJUSTMENTS, world.clock)
@@ -73,14 +100,24 @@ def marked(answer: str | CloudError) -> tuple[tuple[str, ...], int]:
             clock=world.clock,
             vocabulary=VOCABULARY,
         )
-        manager = Manager(informers, [marks], lambda name, key, error: failures.append(error))
+        found = Marking(world, cloud, [])
+        manager = Manager(informers, [marks], lambda name, key, error: found.failures.append(error))
         task = asyncio.get_running_loop().create_task(manager.run())
-        await asyncio.sleep(60)
+        await test(found)
         task.cancel()
-        found = world.server.get(NodeClaim, "c").status.conditions
-        return tuple(kind for kind in ("Drifted", "Consolidatable") if is_true(found, kind))
+        return found
 
-    return served(test), len(failures)
+    return served(main)
+
+
+def marked(answer: str | CloudError, pool: NodePool = POOL) -> tuple[tuple[str, ...], int]:
+    """The marks after a minute, and how often something went wrong."""
+
+    async def test(found: Marking) -> None:
+        await asyncio.sleep(MINUTE)
+
+    found = marking(test, pool, answer)
+    return found.marks(), len(found.failures)
 
 
 def test_a_claim_that_the_provider_no_longer_wants_is_marked() -> None:
@@ -96,3 +133,47 @@ def test_a_provider_that_does_not_know_whether_a_claim_drifted_does_not_hold_up_
 
 def test_a_claim_whose_machine_is_gone_has_not_drifted() -> None:
     assert marked(InstanceNotFound("it is gone")) == (("Consolidatable",), 0)
+
+
+def test_a_claim_of_a_pool_that_keeps_a_number_of_nodes_is_never_consolidated() -> None:
+    assert marked("", node_pool(replicas=1)) == ((), 0)
+
+
+def test_a_claim_whose_type_is_no_longer_there_is_marked_within_minutes() -> None:
+    async def test(found: Marking) -> None:
+        await asyncio.sleep(2 * HOUR)
+        assert "Drifted" not in found.marks()
+
+        found.cloud.types, found.cloud.moves = tuple(SHELF[1:]), 1
+        await asyncio.sleep(5 * MINUTE)
+        assert "Drifted" in found.marks()
+
+    marking(test, POOL)
+
+
+def test_a_type_that_goes_while_the_list_cannot_be_had_is_noticed_when_it_can() -> None:
+    async def test(found: Marking) -> None:
+        await asyncio.sleep(2 * HOUR)
+        found.cloud.types, found.cloud.moves = Transient("not now"), 1
+        await asyncio.sleep(20 * MINUTE)
+        assert "Drifted" not in found.marks()
+
+        found.cloud.types = tuple(SHELF[1:])
+        await asyncio.sleep(6 * MINUTE)
+        assert "Drifted" in found.marks()
+
+    marking(test, POOL)
+
+
+def test_a_provider_that_could_not_say_what_drifted_when_its_supply_moved_is_asked_again() -> None:
+    async def test(found: Marking) -> None:
+        await asyncio.sleep(MINUTE)
+        found.cloud.answer, found.cloud.moves = Transient("not now"), 1
+        await asyncio.sleep(20 * MINUTE)
+        assert "Drifted" not in found.marks()
+
+        found.cloud.answer = "ImageDrift"
+        await asyncio.sleep(6 * MINUTE)
+        assert "Drifted" in found.marks()
+
+    marking(test, POOL)

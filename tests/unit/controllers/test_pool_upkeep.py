@@ -10,7 +10,7 @@ from tests.unit.controllers.lifeworld import REFERENCE, claim
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import labels
 from joiner.model.codec import decode
-from joiner.model.conditions import Condition
+from joiner.model.conditions import Condition, is_true
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
@@ -83,6 +83,22 @@ def test_a_pool_without_nodes_counts_zeros() -> None:
         assert dict(status.resources) == dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage", "nodes"), 0)
 
     live(test, node_pool())
+
+
+def test_a_class_that_is_being_deleted_makes_its_pool_wait() -> None:
+    kept = KWOKNodeClass(metadata=ObjectMeta(name="kept", finalizers=("x/y",)))
+    pool = node_pool(template={"spec": {"nodeClassRef": {**REFERENCE, "name": "kept"}}})
+
+    async def test(world: World) -> None:
+        assert is_true(world.server.get(NodePool, "default").status.conditions, "Ready")
+        world.server.delete("test", KWOKNodeClass, "kept")
+        await asyncio.sleep(5)
+
+        found = {each.type: each for each in world.server.get(NodePool, "default").status.conditions}
+        assert found["NodeClassReady"].reason == "NodeClassTerminating"
+        assert found["Ready"].status == "False"
+
+    live(test, kept, pool)
 
 
 def test_a_class_that_does_not_say_whether_it_is_ready_makes_its_pool_wait() -> None:

@@ -8,10 +8,12 @@ from tests.unit.controllers.workshop import Workshop, at_work, own_node, ready_p
 
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.controllers.claims import Wish, dynamic_claim
+from joiner.controllers.question import NO_POOL
 from joiner.kube.errors import Unreachable
 from joiner.model.affinity import TopologySpreadConstraint
 from joiner.model.cluster import Service
 from joiner.model.codec import decode
+from joiner.model.conditions import Condition, Status
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL
 from joiner.model.meta import replace
 from joiner.model.node import Node
@@ -21,9 +23,17 @@ from joiner.model.taints import DISRUPTED
 from joiner.scheduling.schedule import schedule
 from joiner.sim.client import Call, NoMeddler
 
+UNREADY = "NodePool p: left out: it is not ready"
 ONLY_SPOT = [requirement(CAPACITY_TYPE, "In", "spot")]
 _TERM = {"matchExpressions": [{"key": NODEPOOL, "operator": "DoesNotExist"}]}
 NOT_FOR_US = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}}
+
+
+def unready(status: Status, message: str) -> NodePool:
+    """A pool whose NodeClass cannot be used."""
+    said = Condition(type="NodeClassReady", status=status, reason="Because", message=message)
+    pool = node_pool("p")
+    return replace(pool, status=replace(pool.status, conditions=(said,)))
 
 
 def test_pods_that_wait_get_one_claim_together() -> None:
@@ -80,22 +90,32 @@ def test_pods_are_planned_for_when_the_window_closes_and_not_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "left_out",
+    ("left_out", "says"),
     [
-        pytest.param(node_pool("p"), id="not ready"),
-        pytest.param(ready_pool("p", replicas=3), id="static"),
+        pytest.param(node_pool("p"), UNREADY, id="not ready"),
         pytest.param(
-            replace(ready_pool("p"), spec=decode({"template": {}}, NodePoolSpec)), id="somebody else's NodeClass"
+            unready("False", "KWOKNodeClass x is missing"), f"{UNREADY}: KWOKNodeClass x is missing", id="why"
+        ),
+        pytest.param(
+            unready("Unknown", "not looked at yet"), f"{UNREADY}: NodeClassReady is not looked at yet", id="too early"
+        ),
+        pytest.param(ready_pool("p", replicas=3), f"NodePools: {NO_POOL}", id="static"),
+        pytest.param(
+            replace(ready_pool("p"), spec=decode({"template": {}}, NodePoolSpec)),
+            f"NodePools: {NO_POOL}",
+            id="somebody else's NodeClass",
         ),
     ],
 )
-def test_some_pools_are_not_asked(left_out: NodePool) -> None:
+def test_some_pools_are_not_asked(left_out: NodePool, says: str) -> None:
     async def test(shop: Workshop) -> None:
         shop.load(left_out, waiting_pod())
         await seconds(5)
 
         assert shop.claims() == []
         assert shop.told("FailedScheduling") == ["Pod default/web"]
+        (told,) = (each.message for each in shop.recorder.recent if each.reason == "FailedScheduling")
+        assert told == f"Failed to schedule pod, {says}"
 
     at_work(test)
 
@@ -137,6 +157,19 @@ def test_nothing_is_planned_again_while_nothing_changes() -> None:
         await seconds(3600)
 
         assert (turns, shop.plans) == (1, 1)
+
+    at_work(test)
+
+
+def test_little_is_planned_while_all_that_is_bought_fails() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(), *(waiting_pod(f"web-{n}") for n in range(20)))
+        for _ in range(3600):
+            await seconds(1)
+            for claim in shop.claims():
+                shop.remove(claim)
+
+        assert shop.plans < 120
 
     at_work(test)
 

@@ -13,6 +13,7 @@ from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
+from joiner.state.cost import DELETION_COST
 
 
 def both(shop: Workshop) -> Iterable[Controller]:
@@ -89,6 +90,24 @@ def test_what_is_too_much_goes_the_least_missed_first() -> None:
             await seconds(5)
             order += sorted(before - {claim.name for claim in shop.claims()})
         assert order == [unlaunched.name, empty.name, busy.name]
+
+    at_work(test, more=both)
+
+
+def test_an_empty_node_goes_before_one_whose_pods_would_not_mind() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=2))
+        await seconds(5)
+        busy, empty = shop.claims()
+        for claim in (busy, empty):
+            shop.join(claim)
+        willing = replace(pod("a", nodeName=f"node-{busy.name}"), status=PodStatus(phase="Running"))
+        shop.load(replace(willing, metadata=replace(willing.metadata, annotations={DELETION_COST: "-2147483648"})))
+        await seconds(5)
+        scale(shop, 1)
+        await seconds(5)
+
+        assert [claim.name for claim in shop.claims()] == [busy.name]
 
     at_work(test, more=both)
 

@@ -89,6 +89,7 @@ def test_an_unready_node_whose_machine_is_gone_is_not_drained() -> None:
         node = await with_pods(world, pod("web", terminationGracePeriodSeconds=3600))
         await asyncio.sleep(5)
         world.cloud.machines.vanish(world.claim().status.provider_id)
+        world.annotate(world.node(node.name), look="again")
         await asyncio.sleep(MINUTE)
         assert world.there(Node, node.name)
 
@@ -252,6 +253,21 @@ def test_a_node_without_a_claim_is_drained_and_let_go() -> None:
         end(world, "web")
         await asyncio.sleep(MINUTE)
         assert not world.there(Node, node.name)
+
+    live(story)
+
+
+def test_a_node_that_two_claims_say_is_theirs_costs_neither() -> None:
+    async def story(world: LifeWorld) -> None:
+        node = await world.settled()
+        twin = claim("twin")
+        world.put(replace(twin, status=replace(world.claim().status, node_name=node.name)))
+        await asyncio.sleep(1)
+        world.delete(node)
+        await asyncio.sleep(2)
+
+        assert taints.is_among(taints.DISRUPTED, world.node(node.name).spec.taints)
+        assert [world.claim(name).metadata.deletion_timestamp for name in ("c", "twin")] == [None, None]
 
     live(story)
 

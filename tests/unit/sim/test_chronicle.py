@@ -68,6 +68,31 @@ def test_a_pod_that_finds_room_has_hardly_waited() -> None:
     assert played("at: 301700ms, deploy: small, cpu: 10m").chronicle.waits[-1] < 0.2
 
 
+def test_what_happens_at_one_moment_happens_in_the_order_in_which_it_is_written() -> None:
+    found = told(
+        "at: 5m, deploy: late, cpu: 10m", "at: 5m, scale: late, replicas: 2", "at: 5m, delete: deployment/late"
+    )
+
+    assert found[-3:] == [
+        "somebody deploys late: 1 pod", "somebody scales late from 1 to 2 pods", "somebody deletes Deployment late",
+    ]  # fmt: skip
+
+
+def test_why_there_is_no_machine_is_told() -> None:
+    found = told("at: 0s, outage: launch, lasts: 8m")
+
+    assert any(each.endswith(f"go (no machine: create {each.split()[2]}: the cloud does not answer)") for each in found)
+
+
+@pytest.mark.parametrize(("until", "times"), [("3m", 1), ("1h", 0)])
+def test_the_end_of_a_reservation_is_told_if_it_comes(until: str, times: int) -> None:
+    reserved = f"reservations: [{{id: cr-1, instance-type: m5.large, zone: a, count: 1, until: {until}}}]"
+    text = STORY.replace("STEPS\n", "").replace("given: {", f"given: {{{reserved}, ")
+    chronicle = play(read(text, "story.yaml", Path()), seed=1).chronicle
+
+    assert chronicle.told.count((180.0, "reservation cr-1 ends")) == times
+
+
 def test_pods_without_a_node_are_counted_by_workload() -> None:
     assert played("at: 1m, deploy: giant, replicas: 2, cpu: 500").chronicle.unplaced() == {"giant": 2}
 
