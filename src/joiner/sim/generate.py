@@ -38,6 +38,8 @@ from joiner.sim.story import (
 MINUTE: Final = 60.0
 BUSY: Final = 75 * MINUTE
 """So long people and fate do things."""
+PODS_SCALED: Final = 160
+"""So many pods all Deployments together are scaled to: a world has a few dozen nodes at most."""
 ZONES: Final = ("a", "b", "c")
 TYPES: Final = tuple(
     f"{family}.{size}" for family in ("c5", "m5", "r5") for size in ("large", "xlarge", "2xlarge", "4xlarge")
@@ -265,9 +267,10 @@ class _Maker:
 
     def _changes(self) -> Iterator[Timed]:
         draw = self._random
+        fair = PODS_SCALED // max(1, len(self._sizes))
         for name, (least, most) in self._sizes.items():
             for _ in range(draw.randint(0, 2) if least <= most else 0):
-                replicas = draw.randint(least, most)
+                replicas = draw.randint(least, max(least, min(most, fair)))
                 yield Timed(at=self._at(21 * MINUTE, BUSY), step=Scale(scale=name, replicas=replicas))
         if self._maybe(0.5):
             yield Timed(at=self._at(30 * MINUTE, BUSY), step=DeleteNodes(delete_nodes=draw.randint(1, 3)))
