@@ -21,7 +21,7 @@ from joiner.scheduling.schedule import schedule
 
 QUESTION = "Thousands of pods on hundreds of types: how long does a plan take, and what does it cost?"
 CASES = (
-    ("benchmark", (1, 50, 1_000, 5_000, 10_000, 20_000)),
+    ("benchmark", (1, 50, 1_000, 2_000, 5_000, 10_000, 20_000)),
     ("deployments", (50, 10_000, 50_000)),
     ("preferences", (4_000,)),
 )

@@ -202,11 +202,17 @@ def test_a_hunt_goes_on_after_a_seed_that_broke_a_controller(monkeypatch: pytest
 def test_a_hunt_that_is_stopped_shows_what_it_found_so_far(tmp_path: Path) -> None:
     steps = tmp_path / "steps.txt"
     command = [sys.executable, "-m", "joiner", "simulate", "--hunt", "999", "--trace", str(steps), "-o", "json"]
-    hunt = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    hunt = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs tests in the background ignores it
+    )  # fmt: skip
     while not (steps.exists() and steps.stat().st_size) and hunt.poll() is None:
         time.sleep(0.05)
     hunt.send_signal(signal.SIGINT)
-    found, said = hunt.communicate()
+    try:
+        found, said = hunt.communicate(timeout=60)
+    finally:
+        hunt.kill()
 
     assert hunt.returncode == 130
     assert "of 999 seeds; this is what was found so far" in said
