@@ -209,7 +209,8 @@ class PricedRun(Run):
                     claim.cost_max = None
                 taken = self._fill(claim)
                 taken[size] = taken.get(size, 0) + 1
-                self._last = (size, cost, taken)
+                # One out of a reservation says nothing about what is best on the market.
+                self._last = (None, None, {}) if found.reserved else (size, cost, taken)
                 repeat(self, claim, size.left)
                 return True
         return False

@@ -21,7 +21,9 @@ from joiner.catalog.market import InstanceType
 from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import ARCH, ZONE
+from joiner.model.meta import replace
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.run import NothingNew, Run
@@ -189,3 +191,15 @@ def test_no_reserved_node_is_bought_for_pods_that_have_room_on_a_node_that_is_bo
     plan = schedule(problem(waiting, types=(reserved, large)))
 
     assert [(len(claim.pods), claim.price) for claim in plan.claims] == [(4, 2.0)]
+
+
+def test_what_was_best_while_a_reservation_was_free_is_not_bought_again_afterwards() -> None:
+    sizes = ((2, 0.096), (4, 0.192), (8, 0.384))
+    sold = [in_zones(f"m-{cpu}", "a", price, cpu=cpu) for cpu, price in sizes]
+    reserved = replace(sold[1], offerings=(*sold[1].offerings, offering("reserved", "a", 0.0002, 1, "cr-1")))
+    question = problem(pods(10, cpu="1"), types=(sold[0], reserved, sold[2]))
+
+    run = PricedRun(replace(question, policy=replace(question.policy, node_price=NODE_PRICE)), Unlimited())
+    run.place()
+
+    assert sorted(len(claim.members) for claim in run.claims) == [2, 4, 4]
