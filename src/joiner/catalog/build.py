@@ -14,7 +14,7 @@ from joiner.catalog.overlay import Conflict, Overlays
 from joiner.catalog.settings import SettingsOutcome, Settled, settle
 from joiner.catalog.stock import Stock
 from joiner.model.labels import Vocabulary
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings
@@ -53,6 +53,12 @@ class Market(Value):
         """What each InstanceType object did."""
         return self.settled.outcomes
 
+    def selling(self, types: tuple[InstanceType, ...]) -> "Market":
+        """The same market with other counts on offer: types and their labels are those that it has."""
+        own = self.index.labels
+        index, stock = Index(types, self.vocabulary.well_known, own), Stock(types, own, self.vocabulary)
+        return replace(self, types=types, index=index, stock=stock)
+
 
 class Catalog(Value):
     """What one NodePool can buy. Frozen, and shared by everybody who asks."""
@@ -73,6 +79,10 @@ class Catalog(Value):
     def index(self) -> Index:
         """The masks over `types`."""
         return self.market.index
+
+    def on(self, market: Market) -> "Catalog":
+        """What the same pool can buy on another market."""
+        return replace(self, market=market, eligible=market.index.select(self.requirements))
 
     def members(self) -> Iterable[InstanceType]:
         """The types the pool can buy now."""

@@ -194,6 +194,9 @@ def _bound_of(view: planview.View) -> Bound:
 
 def _draw_bound(least: Bound, view: planview.View) -> None:
     plan = view.plan
+    if not placed(plan):
+        click.echo("\nNo pod is placed, so there is no price to compare with a bound.")
+        return
     gap = least.gap(plan.price)
     far = "" if gap is None else f"; this plan is {gap:.1%} above that"
     placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""

@@ -90,9 +90,9 @@ class Claims:
         """Write a claim for each wish that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
         outcomes: list[Outcome] = []
-        turns = self.turns.of([wanted(wish) for wish in wishes])
-        for start in range(0, len(wishes), AT_ONCE):
-            batch = tuple(zip(wishes, turns, strict=True))[start : start + AT_ONCE]
+        queue = tuple(zip(wishes, self.turns.of([wanted(wish) for wish in wishes]), strict=True))
+        for start in range(0, len(queue), AT_ONCE):
+            batch = queue[start : start + AT_ONCE]
             for wish, _ in batch:
                 if wish.planned.nodepool not in rooms:
                     rooms[wish.planned.nodepool] = _Room(await self._live(wish.planned.nodepool), wish.option)

@@ -18,6 +18,7 @@ from joiner.options import Options
 from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 from joiner.scheduling.plan import Reason
 from joiner.scheduling.problem import Policy, PoolOption, Problem
+from joiner.scheduling.refusal import EVERY_POOL
 from joiner.scheduling.spreaddefaults import Defaults, Selectors, with_defaults
 from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
@@ -30,8 +31,6 @@ CONTROLLERS: Final[tuple[type[ReplicaSet | StatefulSet | ReplicationController],
 )
 """What makes pods, and says which of them belong together."""
 NOTHING_TO_BUY: Final = "no instance type that can be bought now meets its requirements"
-EVERY_POOL: Final = "NodePools"
-"""Of whom a reason speaks that is about no pool in particular."""
 NO_POOL: Final = "there is no dynamic NodePool: new nodes for pods come only from a NodePool without replicas"
 ALL_TAKEN: Final = "no reservation that it can buy from has anything left, and it allows nothing else"
 

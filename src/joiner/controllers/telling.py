@@ -7,13 +7,14 @@ from typing import Final
 
 from joiner.clock import Clock
 from joiner.controllers.claims import Outcome
-from joiner.controllers.question import EVERY_POOL, nothing_to_buy
+from joiner.controllers.question import nothing_to_buy
 from joiner.model.pod import Pod
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.scheduling.plan import Plan, Reason, Refusal
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.refusal import EVERY_POOL
 from joiner.scheduling.volumes import Shelf
 from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster

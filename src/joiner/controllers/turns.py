@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
-from joiner.catalog.index import Index
 from joiner.catalog.market import InstanceType
-from joiner.catalog.stock import Stock
 from joiner.clock import Clock
 from joiner.kube.controller import Backoff
 from joiner.model import labels
@@ -211,10 +209,7 @@ def _without(catalog: Catalog, choices: Collection[Choice]) -> Catalog:
     """The catalogue if some choices were not for sale."""
     market, names = catalog.market, {name for name, _ in choices}
     types = tuple(_dry(each, choices) if each.name in names else each for each in market.types)
-    index = Index(types, market.vocabulary.well_known, market.index.labels)
-    stock = Stock(types, market.index.labels, market.vocabulary)
-    eligible = index.select(catalog.requirements)
-    return replace(catalog, market=replace(market, types=types, index=index, stock=stock), eligible=eligible)
+    return catalog.on(market.selling(types))
 
 
 def _dry(instance_type: InstanceType, choices: Collection[Choice]) -> InstanceType:

@@ -5,12 +5,11 @@ node is gone: whoever finds a place in it will have one. No stricter way of plan
 """
 
 from collections.abc import Iterable
+from operator import is_
 from typing import Final
 
 from joiner.catalog.build import Catalog, Market
-from joiner.catalog.index import Index
 from joiner.catalog.market import InstanceType, Offering
-from joiner.catalog.stock import Stock
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
@@ -59,19 +58,13 @@ def _richer(option: PoolOption, reservation: str, markets: dict[int, Market]) ->
     if known not in markets:  # pools share markets, and making one takes a while
         markets[known] = _credited(catalog.market, reservation)
     market = markets[known]
-    if market is catalog.market:
-        return option
-    eligible = market.index.select(catalog.requirements)
-    return replace(option, catalog=replace(catalog, market=market, eligible=eligible))
+    return option if market is catalog.market else replace(option, catalog=catalog.on(market))
 
 
 def _credited(market: Market, reservation: str) -> Market:
-    vocabulary, own = market.vocabulary, market.index.labels
-    types = tuple(_with_a_place(each, vocabulary.reservation_id, reservation) for each in market.types)
-    if all(new is old for new, old in zip(types, market.types, strict=True)):
-        return market
-    index, stock = Index(types, vocabulary.well_known, own), Stock(types, own, vocabulary)
-    return replace(market, types=types, index=index, stock=stock)
+    key = market.vocabulary.reservation_id
+    types = tuple(_with_a_place(each, key, reservation) for each in market.types)
+    return market if all(map(is_, types, market.types)) else market.selling(types)
 
 
 def _with_a_place(each: InstanceType, key: str, reservation: str) -> InstanceType:

@@ -21,6 +21,8 @@ from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 if TYPE_CHECKING:
     from joiner.scheduling.run import Run
 
+EVERY_POOL: Final = "NodePools"
+"""Who says no where no pool was asked."""
 _LABELS: Final = frozenset({claims.REQUIREMENTS, claims.UNDEFINED, claims.OFFERINGS})
 
 
@@ -30,7 +32,7 @@ def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     asked = {template.name for template in run.templates}
     closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
     return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
-        Reason(rule=claims.OFFERINGS, object="NodePools", message="there is none that buys nodes for pods"),
+        Reason(rule=claims.OFFERINGS, object=EVERY_POOL, message="there is none that buys nodes for pods"),
     )
 
 

@@ -50,6 +50,15 @@ def test_the_table_ends_with_the_bound(manifests: str) -> None:
     assert "not counted, so the true least may be higher: limits" in result.output
 
 
+def test_where_no_pod_is_placed_no_price_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text(MANIFESTS.replace('cpu: "1",', 'cpu: "9999",'), encoding="utf-8")
+
+    result = CliRunner().invoke(cli, ["plan", "-f", str(path), "--bound"])
+
+    assert "No pod is placed, so there is no price to compare" in result.output
+
+
 def test_data_carries_the_bound_only_when_asked_for(manifests: str) -> None:
     plain, bounded = (
         json.loads(CliRunner().invoke(cli, ["plan", "-f", manifests, "-o", "json", *more]).stdout)
