@@ -67,7 +67,7 @@ def test_which_reservations_can_be_used(types: tuple[InstanceType, ...], asked: 
 def test_prices_are_those_of_the_best_offering(types: tuple[InstanceType, ...], asked: Requirements) -> None:
     stock = stocked(types)
     prices = stock.prices(asked)
-    best = {each.unit: each.offering.cost for each in prices.best}
+    best = {each.unit: each.offering.cost for each in prices.among(stock.everyone)}
 
     for number, unit in enumerate(stock.units):
         ways = [

@@ -8,6 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.model.labels import CAPACITY_TYPE, Vocabulary
@@ -21,7 +24,22 @@ class Priced(NamedTuple):
 
     order: tuple[int, float]
     unit: int
-    offering: Offering
+    option: Option
+
+    @property
+    def offering(self) -> Offering:
+        """What would be bought."""
+        return self.option.offering
+
+
+class Ways(NamedTuple):
+    """All ways to buy something, best first, as columns."""
+
+    priced: tuple[Priced, ...]
+    units: npt.NDArray[np.intp]
+    shapes: npt.NDArray[np.intp]
+    """What each is for requirements, by number."""
+    costs: npt.NDArray[np.float64]
 
 
 class Terms(NamedTuple):
@@ -93,20 +111,29 @@ class Stock:
         self._terms: dict[Requirements, Terms] = {}
         self._ways_in: dict[str, tuple[tuple[Requirements, int, float], ...]] | None = None
         self._prices: dict[tuple[bool, int], Prices] = {}
-        ordered = sorted((*self._open, *self._reserved), key=str)
-        rank = {id(shape): number for number, shape in enumerate(ordered)}
-        same = {shape: number for number, shape in enumerate(ordered)}
-        self._shapes = ordered
-        self._ways = [
-            sorted(
-                (o.order, rank.get(id(o.requirements), same[o.requirements]), n)
-                for n, o in enumerate(unit.offerings)
-                if o.launchable
-            )
-            for unit in self.units
-        ]
-        """For each unit the ways to buy it, best first: order, number of the shape, number of the offering."""
+        self.shapes: tuple[Requirements, ...] = tuple(sorted((*self._open, *self._reserved), key=str))
+        """The different requirements that offerings have."""
+        self.ways = self._all_ways()
         self._kinds_of_capacity: dict[int, tuple[tuple[str, int], ...]] = {}
+
+    def _all_ways(self) -> Ways:
+        rank = {id(shape): number for number, shape in enumerate(self.shapes)}
+        same = {shape: number for number, shape in enumerate(self.shapes)}
+        ways = sorted(
+            (o.order, unit.name, number, rank.get(id(o.requirements), same[o.requirements]), n)
+            for number, unit in enumerate(self.units)
+            for n, o in enumerate(unit.offerings)
+            if o.launchable
+        )
+        return Ways(
+            tuple(
+                Priced(order, number, Option(name=name, offering=self.units[number].offerings[n]))
+                for order, name, number, _, n in ways
+            ),
+            np.array([number for _, _, number, _, _ in ways], np.intp),
+            np.array([shape for _, _, _, shape, _ in ways], np.intp),
+            np.array([self.units[number].offerings[n].cost for _, _, number, _, n in ways], np.float64),
+        )
 
     def _take(self, offerings: Iterable[Offering], bit: int) -> None:
         for offering in offerings:
@@ -253,50 +280,63 @@ class Stock:
         found = self._prices.get(key)
         if found is None:
             shapes = self._reserved if reserved else self._open
-            allowed = 0
-            for number, shape in enumerate(self._shapes):
-                if shape in shapes and requirements.compatible(shape, self._well_known):
-                    allowed |= 1 << number
-            best: list[Priced] = []
-            for number, ways in enumerate(self._ways):
-                for order, shape_number, way in ways:
-                    if allowed >> shape_number & 1:
-                        best.append(Priced(order, number, self.units[number].offerings[way]))
-                        break
-            best.sort(key=lambda each: (each.order, self.units[each.unit].name))
-            found = self._prices[key] = Prices(tuple(best))
+            allowed = np.fromiter(
+                (shape in shapes and requirements.compatible(shape, self._well_known) for shape in self.shapes),
+                np.bool_,
+                len(self.shapes),
+            )
+            possible = np.flatnonzero(allowed[self.ways.shapes])
+            first = np.sort(np.unique(self.ways.units[possible], return_index=True)[1])
+            found = self._prices[key] = Prices(self.ways, possible[first], len(self.units))
         return found
 
 
 class Prices:
     """Units that can be bought, each at its best offering, cheapest first."""
 
-    def __init__(self, best: tuple[Priced, ...]) -> None:
-        self.best = best
-        self._costs = [each.order[1] for each in best]
+    def __init__(self, ways: Ways, best: npt.NDArray[np.intp], units: int) -> None:
+        self._best: tuple[Priced, ...] = tuple(ways.priced[number] for number in best.tolist())
+        self._numbers = ways.units[best]
+        self._costs = ways.costs[best]
+        self._how_many = units
+        self._orders = [each.order[1] for each in self._best]
         self._units = [0]
-        for each in best:
+        for each in self._best:
             self._units.append(self._units[-1] | 1 << each.unit)
         self.options: dict[int, tuple[Option, ...]] = {}
         """Sets of units to the options they come to, as far as somebody asked."""
-        self._option: dict[int, Option] = {}
 
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""
-        return self._units[bisect_right(self._costs, cost)]
+        return self._units[bisect_right(self._orders, cost)]
 
     def first(self, units: int) -> Priced | None:
         """The cheapest of some units; nothing if none of them can be bought."""
-        if not self._units[-1] & units:
+        if not self.has(units):
             return None
-        return self.best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1]
+        return self._best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1]
 
-    def option(self, priced: Priced, name: str) -> Option:
-        """A unit as an option of a claim."""
-        found = self._option.get(priced.unit)
-        if found is None:
-            found = self._option[priced.unit] = Option(name=name, offering=priced.offering)
-        return found
+    def has(self, units: int) -> bool:
+        """Whether some of the units can be bought."""
+        return bool(self._units[-1] & units)
+
+    def among(self, units: int) -> list[Priced]:
+        """Those of some units, cheapest first."""
+        return [self._best[number] for number in np.flatnonzero(self._chosen(units)).tolist()]
+
+    def columns(self, units: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+        """The same as numbers of units and what they cost."""
+        chosen = self._chosen(units)
+        return self._numbers[chosen], self._costs[chosen]
+
+    def _chosen(self, units: int) -> npt.NDArray[np.bool_]:
+        return flags(units, self._how_many)[self._numbers]
+
+
+def flags(units: int, count: int) -> npt.NDArray[np.bool_]:
+    """A set of numbered things as a column of yes and no."""
+    packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)
 
 
 class Ladder:

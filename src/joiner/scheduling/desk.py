@@ -9,6 +9,7 @@ import numpy.typing as npt
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
+from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import Joined
 from joiner.scheduling.classes import PodClass, classify, prepare
 from joiner.scheduling.existing import OpenNode
@@ -52,6 +53,7 @@ class Desk:
         self._nodes = self._open_nodes()
         self._left = np.array([node.left for node in self._nodes], np.float64).reshape(-1, len(self.names)).T.copy()
         self._nodes_in: dict[str, dict[str, npt.NDArray[np.bool_]]] = {}
+        self._agreeing: dict[Requirements, npt.NDArray[np.bool_]] = {}
         self._queues: dict[bool, list[int]] = {}
 
     # -- for a run ----------------------------------------------------------------------------------------------------
@@ -82,6 +84,22 @@ class Desk:
             for node in self._nodes:
                 for value in node.requirements.at(key).values:
                     found.setdefault(value, np.zeros(len(self._nodes), np.bool_))[node.number] = True
+        return found
+
+    def nodes_agreeing(self, requirements: Requirements) -> npt.NDArray[np.bool_]:
+        """Which of them have the labels that are asked for: each requirement is put to each value once, not to each node."""
+        found = self._agreeing.get(requirements)
+        if found is None:
+            found = np.ones(len(self._nodes), np.bool_)
+            for key, wanted in requirements.items():
+                labelled = np.zeros(len(self._nodes), np.bool_)
+                for value, there in self.nodes_in(key).items():
+                    labelled |= there
+                    if not Requirement(key, (value,)).agrees(wanted):
+                        found &= ~there
+                if not wanted.allows_absence:
+                    found &= labelled
+            self._agreeing[requirements] = found
         return found
 
     def queue(self, by_priority: bool) -> list[int]:

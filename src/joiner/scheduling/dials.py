@@ -25,6 +25,5 @@ def charge(problem: Problem) -> float:
     costs: list[float] = []
     for option in problem.pools:
         stock, wanted = option.catalog.market.stock, option.catalog.requirements
-        described = stock.described(wanted)
-        costs.extend(each.offering.cost for each in stock.prices(wanted).best if described >> each.unit & 1)
+        costs.extend(stock.prices(wanted).columns(stock.described(wanted))[1].tolist())
     return float(f"{fraction * sorted(costs)[len(costs) // 2]:.9g}") if costs else 0.0

@@ -38,9 +38,3 @@ def _covers(
     for byte in doors.T:
         found &= byte[some][:, None] & byte[others] == byte[others]
     return found
-
-
-def flags(units: int, count: int) -> npt.NDArray[np.bool_]:
-    """A set of numbered things as a column of yes and no."""
-    packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
-    return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)

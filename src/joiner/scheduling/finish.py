@@ -133,16 +133,14 @@ def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) 
     prices = stock.prices(requirements, reserved=held)
     known = prices.options.get(claim.units)
     if known is None:
-        units = claim.units
-        fitting = [each for each in prices.best if units >> each.unit & 1]
+        fitting = prices.among(claim.units)
         if stock.has_twins:
-            fitting = [each for each in fitting if not _ambiguous(stock, claim, requirements, each, held)]
-        named: dict[str, Option] = {}
-        for each in fitting:
-            name = stock.units[each.unit].name
-            if name not in named:
-                named[name] = prices.option(each, name)
-        known = prices.options[units] = tuple(named.values())
+            named: dict[str, Priced] = {}
+            for each in fitting:
+                if not _ambiguous(stock, claim, requirements, each, held):
+                    named.setdefault(each.option.name, each)
+            fitting = list(named.values())
+        known = prices.options[claim.units] = tuple(each.option for each in fitting)
     return known
 
 
@@ -175,9 +173,7 @@ _PLACE: Final = (labels.CAPACITY_TYPE, labels.ZONE)
 def _ambiguous(stock: Stock, claim: Claim, requirements: Requirements, priced: Priced, held: bool) -> bool:
     """Whether the type could also be bought as a kind of node that does not hold the claim's pods."""
     twins = stock.twins(priced.unit) & ~claim.units
-    if not twins:
-        return False
-    return any(twins >> each.unit & 1 for each in stock.prices(requirements, reserved=held).best)
+    return bool(twins) and stock.prices(requirements, reserved=held).has(twins)
 
 
 def _truncated(

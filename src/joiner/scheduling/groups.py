@@ -265,9 +265,8 @@ def _cost(option: PoolOption, key: str, domain: str) -> float:
     pool = option.catalog.requirements
     pinned = pool & Requirements([Requirement(key, (domain,))])
     stock = option.catalog.market.stock
-    described = stock.described(pinned)
-    costs = [each.offering.cost for each in stock.prices(pinned).best if described >> each.unit & 1]
-    return round(sum(costs) / len(costs), 9) if costs else math.inf
+    _, costs = stock.prices(pinned).columns(stock.described(pinned))
+    return round(math.fsum(costs) / len(costs), 9) if len(costs) else math.inf
 
 
 def _values(option: PoolOption, key: str) -> set[str]:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from joiner.catalog.stock import flags
 from joiner.requirements import Requirements
 from joiner.scheduling.claims import Joined
-from joiner.scheduling.dominance import flags, undominated
+from joiner.scheduling.dominance import undominated
 from joiner.scheduling.sizes import PLENTY, Size
 from joiner.scheduling.template import Template
 
@@ -73,9 +74,7 @@ class KindTable:
     def _undominated(self, template: Template, requirements: Requirements) -> Kinds:
         stock = template.stock
         allowed = template.usable & stock.described(requirements)
-        best = [each for each in stock.prices(requirements).best if allowed >> each.unit & 1]
-        units = np.array([each.unit for each in best], dtype=np.int64)
-        costs = np.array([each.offering.cost for each in best], dtype=np.float64)
+        units, costs = stock.prices(requirements).columns(allowed)
         room = self.room(template)[units]
         kept = undominated(room)
         return Kinds(units[kept], costs[kept], room[kept])
@@ -103,12 +102,9 @@ class KindTable:
         found = self._cost_tables.get(key)
         if found is None:
             stock = template.stock
-            described = stock.described(requirements)
-            found = np.full(len(stock.units), np.inf, dtype=np.float64)
-            for each in stock.prices(requirements).best:
-                if described >> each.unit & 1:
-                    found[each.unit] = each.offering.cost
-            self._cost_tables[key] = found
+            units, costs = stock.prices(requirements).columns(stock.described(requirements))
+            found = self._cost_tables[key] = np.full(len(stock.units), np.inf, dtype=np.float64)
+            found[units] = costs
         return found
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from joiner.catalog.market import Offering
+from joiner.catalog.stock import flags
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Taint, Toleration, untolerated
 from joiner.requirements import Requirements
 from joiner.scheduling.classes import PodClass
 from joiner.scheduling.desk import key_of as pod_key
-from joiner.scheduling.dominance import flags, undominated
+from joiner.scheduling.dominance import undominated
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Run
@@ -283,25 +284,19 @@ class _Shop:
     def _offers(self, template: Template) -> _Offers:
         """What a pool can buy that some rule allows."""
         stock, room = template.stock, _room(template, self._run.names)
-        shapes: dict[Requirements, int] = {}
-        ways: list[tuple[int, int, Offering]] = []
-        for number, unit in enumerate(stock.units):
-            if template.usable >> number & 1 and not (room[number] < 0).any():
-                ways += [
-                    (number, shapes.setdefault(offering.requirements, len(shapes)), offering)
-                    for offering in unit.offerings
-                    if offering.launchable
-                ]
-        units = np.array([unit for unit, _, _ in ways], dtype=np.int64)
-        shape = np.array([shape for _, shape, _ in ways], dtype=np.int64)
+        within = flags(template.usable, len(stock.units)) & ~(room < 0).any(axis=1)
+        ways = np.flatnonzero(within[stock.ways.units])
+        units, shapes = stock.ways.units[ways], stock.ways.shapes[ways]
         takes = np.zeros((len(ways), len(self._rules)), dtype=np.bool_)
         for column, rule in enumerate(self._rules):
-            for described, fitting in self._allowed(template, rule, tuple(shapes)):
-                takes[:, column] |= flags(described, len(stock.units))[units] & flags(fitting, len(shapes))[shape]
+            for described, fitting in self._allowed(template, rule, stock.shapes):
+                takes[:, column] |= (
+                    flags(described, len(stock.units))[units] & flags(fitting, len(stock.shapes))[shapes]
+                )
         some = np.flatnonzero(takes.any(axis=1))
-        offerings = [ways[number][2] for number in some]
+        offerings = [stock.ways.priced[number].offering for number in ways[some].tolist()]
         names = [self._reservation(offering) if offering.reserved else None for offering in offerings]
-        return _Offers(names, np.array([o.cost for o in offerings], dtype=np.float64), room[units[some]], takes[some])
+        return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])
 
     def _reservation(self, offering: Offering) -> str:
         own, reservation = offering.requirements, self._run.vocabulary.reservation_id

@@ -195,8 +195,8 @@ class Run:
         return False
 
     def _likely_nodes(self, each: PodClass, step: Step) -> Iterable[int]:
-        """The nodes that have room and are in no domain that is out of the question: all others need not be looked at."""
-        likely = np.ones(len(self.nodes), np.bool_)
+        """The nodes that have the labels and the room, and are in no domain that is out of the question."""
+        likely = self._desk.nodes_agreeing(step.requirements).copy()
         for left, wanted in zip(self._left_on_nodes, each.amounts, strict=True):
             if wanted:
                 likely &= left >= float(wanted)

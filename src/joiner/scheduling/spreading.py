@@ -115,9 +115,9 @@ class Spreading:
                 if placed is None:
                     continue
                 units = template.usable & template.stock.described(placed) & template.fits.large_enough(each.amounts)
-                for priced in template.stock.prices(placed).best:
-                    if units >> priced.unit & 1:
-                        return priced.offering.cost
+                best = template.stock.prices(placed).first(units)
+                if best is not None:
+                    return best.offering.cost
         return None
 
 

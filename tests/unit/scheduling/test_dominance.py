@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joiner.scheduling.dominance import flags, undominated
+from joiner.catalog.stock import flags
+from joiner.scheduling.dominance import undominated
 
 SIZES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 7)), max_size=40)
 
