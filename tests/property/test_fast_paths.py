@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import VOCABULARY, instance_type, offering
+from tests.builders import VOCABULARY, existing_node, instance_type, offering, pod, problem
 from tests.strategies import markets, questions
 
 from joiner.catalog.index import TypeLabels
@@ -13,6 +13,7 @@ from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.amounts import Fits
+from joiner.scheduling.desk import Desk
 from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
@@ -60,6 +61,18 @@ def test_which_reservations_can_be_used(types: tuple[InstanceType, ...], asked: 
     }
 
     assert {(name, n) for name, units in stock.reserved(asked) for n in numbers(units)} == usable
+
+
+LABELS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "x", "y", "1", "2"]))
+
+
+@SOME
+@given(st.lists(LABELS, max_size=6), questions)
+def test_which_nodes_have_the_labels(labels: list[dict[str, str]], asked: Requirements) -> None:
+    nodes = tuple(existing_node(f"n-{number}", labels=each) for number, each in enumerate(labels))
+    desk = Desk(problem([pod()], nodes=nodes))
+
+    assert desk.nodes_agreeing(asked).tolist() == [node.requirements.compatible(asked) for node in desk.nodes()]
 
 
 @SOME

@@ -1,5 +1,6 @@
 """What every attempt at one problem can share: worked out once, and handed out fresh where a run will change it."""
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,6 +24,8 @@ from joiner.scheduling.template import Template
 from joiner.scheduling.topology import Group
 from joiner.scheduling.volumes import Shelf
 
+_NUMBERS: Final = re.compile("[0-9]+")
+_DIGITS: Final = 10
 _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -54,7 +57,7 @@ class Desk:
         self._left = np.array([node.left for node in self._nodes], np.float64).reshape(-1, len(self.names)).T.copy()
         self._nodes_in: dict[str, dict[str, npt.NDArray[np.bool_]]] = {}
         self._agreeing: dict[Requirements, npt.NDArray[np.bool_]] = {}
-        self._queues: dict[bool, list[int]] = {}
+        self._queues: dict[tuple[bool, bool], list[int]] = {}
 
     # -- for a run ----------------------------------------------------------------------------------------------------
 
@@ -102,14 +105,16 @@ class Desk:
             self._agreeing[requirements] = found
         return found
 
-    def queue(self, by_priority: bool) -> list[int]:
+    def queue(self, by_priority: bool, in_turn: bool) -> list[int]:
         """The pods in the order in which they are tried: largest first, then those that volumes hold, then the oldest.
 
-        Important ones come before all others if asked.
+        Important ones come before all others if asked. Pods of one size and age come class by class, or each in its turn: by
+        name, so that the first of a StatefulSet is the first.
         """
-        if by_priority not in self._queues:
-            self._queues[by_priority] = self._ordered(by_priority)
-        return self._queues[by_priority]
+        key = (by_priority, in_turn)
+        if key not in self._queues:
+            self._queues[key] = self._ordered(by_priority, in_turn)
+        return self._queues[key]
 
     # -- worked out once ----------------------------------------------------------------------------------------------
 
@@ -158,19 +163,25 @@ class Desk:
             for number, node in enumerate(ordered)
         ]
 
-    def _ordered(self, by_priority: bool) -> list[int]:
+    def _ordered(self, by_priority: bool, in_turn: bool) -> list[int]:
         pods, numbers = self._problem.pods, self._numbers
         cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
-        sizes = [(-each.amounts[cpu], -each.amounts[memory], not each.held) for each in self.classes]
+        sizes = [(-each.amounts[cpu], -each.amounts[memory], in_turn or not each.held) for each in self.classes]
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 
-        def order(position: int) -> tuple[int, int, datetime, int, str, int]:
+        def order(position: int) -> tuple[int, int, datetime, int, str, str, int]:
             number, meta = numbers[position], pods[position].metadata
             first = -(pods[position].spec.priority or 0) if by_priority else 0
-            return (first, ranks[number], meta.creation_timestamp or _LONG_AGO, number, meta.uid, position)
+            alike = (0, _natural(meta.name)) if in_turn else (number, "")
+            return (first, ranks[number], meta.creation_timestamp or _LONG_AGO, *alike, meta.uid, position)
 
         return sorted(range(len(pods)), key=order)
+
+
+def _natural(name: str) -> str:
+    """A name so that the tenth comes after the second."""
+    return _NUMBERS.sub(lambda found: found[0].zfill(_DIGITS), name)
 
 
 def _resource_names(pods: list[Pod], daemons: tuple[Pod, ...]) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Run:
     """Whether the outcome keeps every rule; a way of planning that looks ahead may find out at the end that it does not."""
     by_priority = False
     """Whether important pods go first, whatever their size."""
+    in_turn = False
+    """Whether pods of one size and age go one after the other as they came, and not class by class."""
 
     def __init__(
         self, problem: Problem, effort: Effort, desk: "Desk | None" = None, cost_max: float | None = None
@@ -100,7 +102,7 @@ class Run:
 
     def queue(self) -> list[int]:
         """The pods in the order in which they are tried: largest first, then the oldest."""
-        return self._desk.queue(self.by_priority)
+        return self._desk.queue(self.by_priority, self.in_turn)
 
     def place(self) -> None:
         """Place what can be placed."""
@@ -360,6 +362,11 @@ class Run:
     def reserved(self) -> int:
         """How many claims use capacity that is paid for already."""
         return sum(self.reservations.holds(claim.number) is not None for claim in self.claims)
+
+    def limited(self) -> bool:
+        """Whether, after what was bought, limits rule out nodes that could have been bought before."""
+        pairs = zip(self.templates, self._desk.templates(), strict=True)
+        return any(now.usable & then.within_limits() & ~now.within_limits() for now, then in pairs if now.left)
 
     def left_over(self) -> Counter[int]:
         """How many pods of each class found no place."""

@@ -67,7 +67,7 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += _placed(_charging(problem, 0.0 if charged else NODE_PRICE), by_price, granted, desk)
         complete = [run for run in runs if run.sound and not run.left_over()]
-    for dearer in DEARER_NODES if _limits(problem) else ():
+    for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
         if complete:
             break
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
@@ -83,6 +83,10 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = Run(problem, granted, desk)
         net.place()
+    if net.left_over():
+        net = _in_turn(problem, granted, desk, net)
+    if net.left_over() and net.reserved():
+        net = _fewer_left(net, Run(_on_the_market(problem), granted, desk))
     if net.left_over() and _limits_and_priorities(problem):
         net = _by_priority(problem, granted, desk, net)
     refused = net.left_over()
@@ -135,6 +139,13 @@ class AtHome(Run):
         self.settle([])
 
 
+class InTurn(Run):
+    """First fit, everybody in turn: for when there is no room for everybody, and somebody has to stay out."""
+
+    planner = "first-fit, in turn"
+    in_turn = True
+
+
 class ImportantFirst(Run):
     """First fit, important pods first: for when limits leave no room for everybody."""
 
@@ -149,6 +160,28 @@ def _limits(problem: Problem) -> bool:
 def _limits_and_priorities(problem: Problem) -> bool:
     priorities = {pod.spec.priority or 0 for pod in problem.pods}
     return len(priorities) > 1 and _limits(problem)
+
+
+def _in_turn(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
+    """Who is left out is decided by age, then by name, as long as no more pods are left out for it."""
+    run = InTurn(problem, effort, desk)
+    if [run.of_pod[position].number for position in run.queue()] == [net.of_pod[at].number for at in net.queue()]:
+        return net
+    run.place()
+    return run if run.left_over().total() <= net.left_over().total() else net
+
+
+def _fewer_left(net: Run, run: Run) -> Run:
+    """Another run, if it leaves fewer pods out.
+
+    A reservation may be too small for a group that has to be together: then the first to use it keeps the others out.
+    """
+    run.place()
+    return run if run.left_over().total() < net.left_over().total() else net
+
+
+def _on_the_market(problem: Problem) -> Problem:
+    return replace(problem, policy=replace(problem.policy, reserved_capacity=False))
 
 
 def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:

@@ -184,8 +184,10 @@ class PricedRun(Run):
                     yield from self._rest()
                     return
                 elif not self._open(size, share):
-                    size.left -= 1
-                    yield share.positions.pop()
+                    # Nothing has changed, so the next one would fare the same.
+                    size.left -= len(share.positions)
+                    yield from reversed(share.positions)
+                    share.positions.clear()
 
     def _rest(self) -> Iterator[int]:
         """Whoever still waits."""

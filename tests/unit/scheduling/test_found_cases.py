@@ -20,14 +20,17 @@ from tests.builders import (
 from joiner.catalog.market import InstanceType
 from joiner.model import resources
 from joiner.model.codec import decode
-from joiner.model.labels import ARCH, ZONE
+from joiner.model.labels import ARCH, HOSTNAME, ZONE
 from joiner.model.meta import replace
+from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.schedule import BY_HAND, BY_PROGRAMME, schedule
+from joiner.scheduling.sizes import Share, Size
 from joiner.scheduling.worth import PricedRun
 
 TEAM = "example.com/team"
@@ -203,3 +206,74 @@ def test_what_was_best_while_a_reservation_was_free_is_not_bought_again_afterwar
     run.place()
 
     assert sorted(len(claim.members) for claim in run.claims) == [2, 4, 4]
+
+
+def numbered(count: int) -> list[Pod]:
+    """Pods of one size that all differ, as those of a StatefulSet do."""
+    return [
+        pod(f"db-{number}", cpu="3", labels={"app": "db", "pod": f"{number * 7 % count}"}) for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_of_pods_of_one_size_the_first_by_name_are_placed_when_there_is_no_room_for_all(mixed: bool) -> None:
+    waiting = numbered(12)
+    if mixed:
+        waiting = waiting[5:] + waiting[:5]
+
+    plan = schedule(problem(waiting, node_pool(limits={"nodes": "3"}), types=(in_zones("m", "a", 1.0, cpu=4),)))
+
+    assert sorted(name for claim in plan.claims for name in claim.pods) == [f"default/db-{n}" for n in range(3)]
+
+
+def test_the_tenth_comes_after_the_second() -> None:
+    waiting = [each for each in numbered(12) if each.name in {"db-2", "db-10"}]
+
+    plan = schedule(problem(waiting, node_pool(limits={"nodes": "1"}), types=(in_zones("m", "a", 1.0, cpu=4),)))
+
+    assert [refusal.pod for refusal in plan.refusals] == ["default/db-10"]
+
+
+def test_a_reservation_that_is_too_small_for_a_group_leaves_none_of_it_out() -> None:
+    reserved = instance_type("small", [offering("reserved", "a", 0.001, 1, "cr-1")])
+    large = in_zones("large", "a", 5.0, cpu=16)
+    together = pods(9, memory="500Mi", affinity=near_to("web", HOSTNAME))
+
+    plan = schedule(problem(together, types=(reserved, large)))
+
+    assert [(len(claim.pods), claim.price) for claim in plan.claims] == [(9, 5.0)]
+
+
+def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    real = PricedRun._open
+
+    def opened(run: PricedRun, size: Size, share: Share) -> bool:
+        tried.append(share.each.number)
+        return real(run, size, share)
+
+    monkeypatch.setattr(PricedRun, "_open", opened)
+    run = PricedRun(problem(pods(500, cpu="3"), node_pool(limits={"nodes": "2"})), Unlimited())
+
+    run.place()
+
+    assert run.left_over().total() > 400
+    assert len(tried) <= 3
+
+
+@pytest.mark.parametrize(("limits", "dearer"), [({"cpu": "1000"}, 0), ({"nodes": "1"}, 4)])
+def test_nodes_are_made_dearer_only_where_limits_bind(
+    limits: dict[str, str], dearer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[float] = []
+    real = scheduling._charging
+
+    def charging(problem: Problem, price: float) -> Problem:
+        charged.append(price)
+        return real(problem, price)
+
+    monkeypatch.setattr(scheduling, "_charging", charging)
+
+    schedule(problem([*pods(20, cpu="3"), pod("nowhere", cpu="1000")], node_pool(limits=limits)))
+
+    assert len(charged) == dearer
