@@ -1,6 +1,6 @@
 """Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from joiner.catalog.stock import Terms
@@ -128,12 +128,19 @@ class Openings:
     """Answers whether a claim, open or new, takes a pod."""
 
     def __init__(
-        self, joined: Joined, reservations: Reservations, flexible: Mapping[str, Flexibility], best_effort: bool
+        self,
+        joined: Joined,
+        reservations: Reservations,
+        flexible: Mapping[str, Flexibility],
+        *,
+        best_effort: bool,
+        by_price: bool,
     ) -> None:
         self._joined = joined
         self._reservations = reservations
         self._flexible = flexible
         self._best_effort = best_effort
+        self._by_price = by_price
         self._tolerated: dict[tuple[int, int], bool] = {}
         self._usable: dict[tuple[int, int], int] = {}
         self._machines: dict[tuple[int, int], int] = {}
@@ -175,6 +182,8 @@ class Openings:
                 continue
             found = self._bought(claim, each, narrowed, amounts, new=new)
             if isinstance(found, Fitting):
+                if new and self._by_price and not step.final:
+                    return self._cheapest(claim, each, step, placed, found)
                 return found
             if (new or found.rule == REQUIREMENTS) and not step.final and claim.cost_max is None:
                 found = self._elsewhere(claim, each, step, placed, narrowed, amounts, new=new) or found
@@ -194,7 +203,31 @@ class Openings:
         *,
         new: bool,
     ) -> Fitting | None:
-        """The claim in the next best domain, where it cannot be bought in the one that topology would rather have.
+        """The claim in the next best domain, where it cannot be bought in the one that topology would rather have."""
+        for other in self._others(claim, each, step, placed, narrowed, new=new):
+            found = self._bought(claim, each, other, amounts, new=new)
+            if isinstance(found, Fitting):
+                return found
+        return None
+
+    def _cheapest(self, claim: Claim, each: PodClass, step: Step, placed: Requirements, found: Fitting) -> Fitting:
+        """A new claim in the domain where it costs least, of those that topology likes as much as the first."""
+        best, cost, crowd = found, self._cost(claim, found), _crowd(step, found.requirements)
+        for other in self._others(claim, each, step, placed, found.requirements, new=True):
+            there = self._bought(claim, each, other, found.amounts, new=True)
+            if isinstance(there, Fitting) and _crowd(step, other) <= crowd and self._cost(claim, there) < cost:
+                best, cost = there, self._cost(claim, there)
+        return best
+
+    def _cost(self, claim: Claim, found: Fitting) -> float:
+        """What a claim would cost at best; nothing where it counts on what is paid for."""
+        best = claim.template.stock.prices(found.requirements).first(found.units)
+        return 0.0 if found.reserved or best is None else best.offering.cost
+
+    def _others(
+        self, claim: Claim, each: PodClass, step: Step, placed: Requirements, narrowed: Requirements, *, new: bool
+    ) -> Iterator[Requirements]:
+        """What topology leaves if it may not be where it would rather be, domain after domain.
 
         A claim that is open already is no reason to leave the emptiest domain: there only company may go elsewhere.
         """
@@ -207,13 +240,9 @@ class Openings:
                     continue
                 rest = self._joined.the(before & Requirements([Requirement(group.key, picked.values, complement=True)]))
                 other = self._narrowed(claim, each, step, rest)
-                if other is None or len(tried) > _DOMAINS_TRIED:
-                    continue
-                found = self._bought(claim, each, other, amounts, new=new)
-                if isinstance(found, Fitting):
-                    return found
-                tried.append((rest, other))
-        return None
+                if other is not None and len(tried) <= _DOMAINS_TRIED:
+                    yield other
+                    tried.append((rest, other))
 
     def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
         """The requirements that topology leaves, group after group."""
@@ -356,6 +385,15 @@ class Openings:
             flexible = self._flexible[template.name]
             short = flexible.missing(template.min_values, claim.units, claim.requirements)
             claim.min_values = {**template.min_values, **short}
+
+
+def _crowd(step: Step, requirements: Requirements) -> int:
+    """How many pods there are already where a pod is to be spread to."""
+    return sum(
+        group.domains.get(requirements.at(group.key).any() or "", 0)
+        for group, chosen in step.groups
+        if chosen and group.kind == SPREAD and group.key != HOSTNAME
+    )
 
 
 _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)

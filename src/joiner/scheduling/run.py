@@ -55,6 +55,8 @@ class Run:
     """Whether the outcome keeps every rule; a way of planning that looks ahead may find out at the end that it does not."""
     by_priority = False
     """Whether important pods go first, whatever their size."""
+    by_price = False
+    """Whether, of domains that are as good, the one is taken where the first pod costs least, not all kinds on average."""
     in_turn = False
     """Whether pods of one size and age go one after the other as they came, and not class by class."""
 
@@ -96,7 +98,13 @@ class Run:
         self.reservations = Reservations(counts)
         flexible = {template.name: Flexibility(template.stock) for template in self.templates}
         self.flexible = flexible
-        self.openings = Openings(self.joined, self.reservations, flexible, problem.policy.min_values == "BestEffort")
+        self.openings = Openings(
+            self.joined,
+            self.reservations,
+            flexible,
+            best_effort=problem.policy.min_values == "BestEffort",
+            by_price=self.by_price,
+        )
 
     # -- the queue ----------------------------------------------------------------------------------------------------
 

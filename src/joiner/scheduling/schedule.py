@@ -36,13 +36,14 @@ DEARER_NODES: Final = (1, 10, 100, 1000)
 
 def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
     """The ways that are worth their time, beside first fit, which is the net under all of them."""
+    # Topology picks a domain by what is cheap there on average, unless somebody looks.
+    looking = () if all(step.final for each in classes for step in each.steps) else (CheapDomainsRun,)
     if pods <= 1:
-        # First fit buys the cheapest node for a single pod, unless topology picks a domain by what is cheap on average.
-        return () if all(step.final for each in classes for step in each.steps) else (PricedRun,)
+        return (PricedRun, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
     if pods <= TINY:
-        return BY_HAND
+        return (*BY_HAND, *looking)
     if pods <= SMALL:
-        return (*BY_HAND, *BY_PROGRAMME)
+        return (*BY_HAND, *looking, *BY_PROGRAMME)
     if pods < LARGE:
         return (PricedRun, RoundedRun)
     return (RoundedRun,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
@@ -120,6 +121,13 @@ def _best(runs: list[Run], charged: float) -> Plan:
             return plan
         plans.append(plan)
     return min(plans, key=lambda plan: len(plan.refusals))
+
+
+class CheapDomainsRun(Run):
+    """First fit that opens each claim in the domain where its first pod costs least."""
+
+    planner = "first-fit, cheap domains"
+    by_price = True
 
 
 class AtHome(Run):

@@ -1,5 +1,6 @@
 """Questions that a comparison with another scheduler showed to be answered badly. Each stays here for ever."""
 
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -277,3 +278,24 @@ def test_nodes_are_made_dearer_only_where_limits_bind(
     schedule(problem([*pods(20, cpu="3"), pod("nowhere", cpu="1000")], node_pool(limits=limits)))
 
     assert len(charged) == dearer
+
+
+def test_a_pod_goes_to_the_zone_where_it_costs_least_not_where_all_types_do_on_average() -> None:
+    cheap_on_average = in_zones("huge", "a", 10.0, cpu=64), in_zones("small-a", "a", 2.0, cpu=2)
+    cheap_for_one = in_zones("vast", "b", 90.0, cpu=64), in_zones("small-b", "b", 1.0, cpu=2)
+    waiting = pods(1, topologySpreadConstraints=[spread_over("somebody-else")])
+
+    plan = schedule(problem(waiting, types=(*cheap_on_average, *cheap_for_one)))
+
+    assert plan.price == 1.0
+
+
+def test_the_zone_that_costs_least_is_no_reason_to_spread_unevenly() -> None:
+    types = in_zones("dear", "a", 2.0, cpu=1), in_zones("cheap", "b", 1.0, cpu=1)
+    waiting = pods(6, cpu="600m", topologySpreadConstraints=[spread_over("web", skew=2), spread_over("other", TEAM)])
+    pool = node_pool(labels={TEAM: "red"})
+
+    plan = schedule(problem(waiting, pool, types=types))
+
+    assert not plan.refusals
+    assert Counter(claim.requirements[ZONE].any() for claim in plan.claims) == {"a": 3, "b": 3}
