@@ -58,13 +58,20 @@ class Run:
     by_price = False
     """Whether, of domains that are as good, the one is taken where the first pod costs least, not all kinds on average."""
     in_turn = False
-    """Whether pods of one size and age go one after the other as they came, and not class by class."""
+    """Whether pods of one size and age go one after the other, and not class by class; the refused wait for the next round."""
 
     def __init__(
-        self, problem: Problem, effort: Effort, desk: "Desk | None" = None, cost_max: float | None = None
+        self,
+        problem: Problem,
+        effort: Effort,
+        desk: "Desk | None" = None,
+        *,
+        cost_max: float | None = None,
+        without: frozenset[int] = frozenset(),
     ) -> None:
         self.problem = problem
         self._cost_max = cost_max
+        self._without = without
         self.effort = effort
         self.policy = problem.policy
         self.vocabulary = problem.vocabulary
@@ -112,9 +119,14 @@ class Run:
         """The pods in the order in which they are tried: largest first, then the oldest."""
         return self._desk.queue(self.by_priority, self.in_turn)
 
+    def wanted(self) -> list[int]:
+        """The same without those that are none of our business, and those that are to wait."""
+        left_alone = self.ignored.keys()
+        return [at for at in self.queue() if self.of_pod[at].number not in left_alone and at not in self._without]
+
     def place(self) -> None:
         """Place what can be placed."""
-        self.settle([position for position in self.queue() if self.of_pod[position].number not in self.ignored])
+        self.settle(self.wanted())
 
     def settle(self, waiting: list[int]) -> None:
         """Place these pods one after the other, again and again while that helps, and end the run.
@@ -140,12 +152,12 @@ class Run:
                     each.refused_at = self._state
                     left[position] = None
                     held.wait(each, position)
-                elif left:
+                elif left and not self.in_turn:
                     self._call_back(each, held, left)
             waiting = list(left)
             if stopped or self._state == before:
                 break
-        self._left, self._stopped = waiting, stopped
+        self._left, self._stopped = [*waiting, *sorted(self._without)], stopped
         costs = Costs(self)
         self.reservations.cheapen(costs, costs.even)
         for claim in self.claims:
@@ -365,7 +377,7 @@ class Run:
     def least_refused(self) -> list[int]:
         """The priorities of pods that found no place, most important first: the smaller, the better."""
         pods = self.problem.pods
-        return sorted((pods[position].spec.priority or 0 for position in (*self._left, *self._stopped)), reverse=True)
+        return sorted((pods[position].spec.priority or 0 for position in self.waiting()), reverse=True)
 
     def reserved(self) -> int:
         """How many claims use capacity that is paid for already."""
@@ -376,9 +388,13 @@ class Run:
         pairs = zip(self.templates, self._desk.templates(), strict=True)
         return any(now.usable & then.within_limits() & ~now.within_limits() for now, then in pairs if now.left)
 
+    def waiting(self) -> frozenset[int]:
+        """The pods that found no place."""
+        return frozenset((*self._left, *self._stopped))
+
     def left_over(self) -> Counter[int]:
         """How many pods of each class found no place."""
-        return Counter(self.of_pod[position].number for position in (*self._left, *self._stopped))
+        return Counter(self.of_pod[position].number for position in self.waiting())
 
     def price(self) -> float:
         """What the claims cost, each bought as cheaply as it can be."""

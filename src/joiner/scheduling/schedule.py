@@ -92,15 +92,21 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
         net = _by_priority(problem, granted, desk, net)
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
+    if refused and not rivals:
+        # All others leave out somebody else. They may still find something cheaper for those whom first fit places.
+        again = _placed(problem, planners, granted, desk, without=net.waiting())
+        rivals = [run for run in again if run.sound and run.left_over() <= refused]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
     return _best([net, *rivals], charged)
 
 
-def _placed(problem: Problem, planners: Iterable[type[Run]], effort: Effort, desk: Desk) -> list[Run]:
+def _placed(
+    problem: Problem, planners: Iterable[type[Run]], effort: Effort, desk: Desk, without: frozenset[int] = frozenset()
+) -> list[Run]:
     runs: list[Run] = []
     for planner in planners:
-        run = planner(problem, effort, desk)
+        run = planner(problem, effort, desk, without=without)
         with suppress(NothingNew):
             run.place()
             runs.append(run)
@@ -173,7 +179,8 @@ def _limits_and_priorities(problem: Problem) -> bool:
 def _in_turn(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
     """Who is left out is decided by age, then by name, as long as no more pods are left out for it."""
     run = InTurn(problem, effort, desk)
-    if [run.of_pod[position].number for position in run.queue()] == [net.of_pod[at].number for at in net.queue()]:
+    one_by_one, by_class = ([each.of_pod[at].number for at in each.queue()] for each in (run, net))
+    if one_by_one == by_class and not any(each.held for each in net.classes):
         return net
     run.place()
     return run if run.left_over().total() <= net.left_over().total() else net

@@ -49,8 +49,7 @@ class PricedRun(Run):
 
     def place(self) -> None:
         """Place what can be placed: on nodes that are there, then claim by claim, the rest as usual."""
-        waiting = [position for position in self.queue() if self.of_pod[position].number not in self.ignored]
-        rest = [position for position in waiting if not self._stays(position)]
+        rest = [position for position in self.wanted() if not self._stays(position)]
         self._unplaced: list[int] = []
         self._choices: dict[object, tuple[Template, Requirements] | None] = {}
         self._numbers: dict[tuple[tuple[Group, bool], ...], int] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.builders import (
+    away_from,
     existing_node,
     instance_type,
     near_to,
@@ -299,3 +300,32 @@ def test_the_zone_that_costs_least_is_no_reason_to_spread_unevenly() -> None:
 
     assert not plan.refusals
     assert Counter(claim.requirements[ZONE].any() for claim in plan.claims) == {"a": 3, "b": 3}
+
+
+@pytest.mark.parametrize("planner", [Run, PricedRun, *BY_PROGRAMME])
+def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[Run]) -> None:
+    run = planner(problem(pods(5)), Unlimited(), without=frozenset({1, 3}))
+
+    run.place()
+
+    assert run.waiting() == {1, 3}
+    assert sorted(position for claim in run.claims for _, position, _ in claim.members) == [0, 2, 4]
+    assert [refusal.pod for refusal in run.plan().refusals] == ["default/web-1", "default/web-3"]
+
+
+def test_whom_first_fit_places_is_served_cheaply_also_where_a_cheap_plan_would_leave_out_somebody_else() -> None:
+    zones = {"db-0": "a", "db-1": "b", "db-2": "c", "db-3": "a", "big": "b"}
+    stored = [bound_volume(name, zone) for name, zone in zones.items()]
+    storage = Storage(claims=tuple(claim for claim, _ in stored), volumes=tuple(volume for _, volume in stored))
+    rule: dict[str, Any] = {"affinity": away_from("db"), "topologySpreadConstraints": [spread_over("db")]}
+    stateful_set = [pod(f"db-{n}", "2", claims=[f"db-{n}"], labels={"app": "db"}, **rule) for n in range(4)]
+    waiting = (*stateful_set, pod("big", cpu="3500m", memory="24Gi", claims=["big"]))
+    there = existing_node("full", zone="a", allocatable=resources.of(cpu="100m", memory="1Gi", pods=20))
+    bound = (pod("old", labels={"app": "db"}, nodeName="full"),)
+    kinds = [in_zones("small", "abc", 0.1, cpu=4), in_zones("large", "abc", 1.0, cpu=16)]
+    kinds = [replace(each, capacity={**each.capacity, **resources.of(memory="64Gi")}) for each in kinds]
+
+    plan = schedule(problem(waiting, types=kinds, storage=storage, nodes=(there,), bound=bound))
+
+    assert [refusal.pod for refusal in plan.refusals] == ["default/db-0"]
+    assert plan.price == pytest.approx(0.4)
