@@ -6,6 +6,7 @@ several. A set of units is an integer with one bit each.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -114,6 +115,13 @@ class Stock:
         self.shapes: tuple[Requirements, ...] = tuple(sorted((*self._open, *self._reserved), key=str))
         """The different requirements that offerings have."""
         self.ways = self._all_ways()
+        self._open_shapes = [number for number, shape in enumerate(self.shapes) if shape in self._open]
+        self._shapes_of: dict[str, list[int]] = {}
+        """Reservation to the shapes of its offerings; those of reservations without an id are under no name."""
+        for number, shape in enumerate(self.shapes):
+            if shape in self._reserved:
+                named = self._reservation_id in shape
+                self._shapes_of.setdefault(self._reserved[shape][0] if named else "", []).append(number)
         self._kinds_of_capacity: dict[int, tuple[tuple[str, int], ...]] = {}
 
     def _all_ways(self) -> Ways:
@@ -279,16 +287,20 @@ class Stock:
         key = (reserved, self._asked(requirements))
         found = self._prices.get(key)
         if found is None:
-            shapes = self._reserved if reserved else self._open
-            allowed = np.fromiter(
-                (shape in shapes and requirements.compatible(shape, self._well_known) for shape in self.shapes),
-                np.bool_,
-                len(self.shapes),
-            )
+            allowed = np.zeros(len(self.shapes), np.bool_)
+            for number in self._reserved_shapes(requirements) if reserved else self._open_shapes:
+                allowed[number] = requirements.compatible(self.shapes[number], self._well_known)
             possible = np.flatnonzero(allowed[self.ways.shapes])
             first = np.sort(np.unique(self.ways.units[possible], return_index=True)[1])
             found = self._prices[key] = Prices(self.ways, possible[first], len(self.units))
         return found
+
+    def _reserved_shapes(self, requirements: Requirements) -> Iterable[int]:
+        """The shapes that can be out of reservations that the requirements name; all where they name none."""
+        asked = requirements.get(self._reservation_id)
+        if asked is None or asked.complement:
+            return chain.from_iterable(self._shapes_of.values())
+        return chain.from_iterable(self._shapes_of.get(name, ()) for name in ("", *asked.values))
 
 
 class Prices:

@@ -1,6 +1,7 @@
 """Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from joiner.catalog.stock import Terms
@@ -402,9 +403,14 @@ _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)
 _RESERVED: Final = Requirements([Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))])
 
 
+@lru_cache(maxsize=4096)
+def _out_of_a_reservation(requirements: Requirements) -> Requirements:
+    return requirements & _RESERVED
+
+
 def record(claim: Claim, each: PodClass, step: Step, reserved: bool, count: int = 1) -> None:
     """Tell every group that cares that pods of the class are on the claim, which may count on a reservation."""
-    node = claim.requirements & _RESERVED if reserved else claim.requirements
+    node = _out_of_a_reservation(claim.requirements) if reserved else claim.requirements
     for group in each.counted:
         if not group.node_filter.matches(node, claim.template.taints):
             continue

@@ -275,6 +275,9 @@ class _Shop:
     def _put_best(self, prices: Floats, room: Floats, takes: Mask, numbers: Sequence[int], limit: int = -1) -> None:
         """Some of the offers, without those that are no cheaper, no larger and open to no more pods than another."""
         some = np.array(numbers, dtype=np.int64)
+        if len(some) == 1:
+            self._put(room[some[0]], float(prices[some[0]]), takes[some[0]], limit)
+            return
         # Of equal offers those that are open to more pods come first; then it matters to which, and never who was named first.
         _, pods = np.unique(np.packbits(takes[some], axis=1), axis=0, return_inverse=True)
         ordered = some[np.lexsort((pods.reshape(-1), -takes[some].sum(axis=1), *(-room[some].T[::-1]), prices[some]))]
