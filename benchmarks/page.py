@@ -9,6 +9,7 @@ from benchmarks import dials, families, growth, simulation
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "reference" / "measurements.md"
+FRONT_PAGE = ROOT / "README.md"
 
 INTRODUCTION = """# Measurements
 
@@ -50,6 +51,38 @@ def _plans(kept: dict[str, Any]) -> list[str]:
         ]  # fmt: skip
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return lines
+
+
+_ON_THE_FRONT = {
+    "deployments-10000in200x800": "10,000 pods of 200 deployments, 800 EC2 types",
+    "deployments-50000in200x800": "50,000 pods of 200 deployments, 800 EC2 types",
+    "benchmark-10000x400": "10,000 pods of its own benchmark, 400 types",
+}
+
+
+def front_rows() -> dict[str, str]:
+    """What the first table of the README says of some questions, by how their rows begin."""
+    numbers = _kept("scheduling")["numbers"]
+    rows = {}
+    for name, title in _ON_THE_FRONT.items():
+        own, other = numbers[name]["ours"], numbers[name]["theirs"]
+        least, start = own["bound"], f"| {title} | "
+        rows[start] = start + " | ".join(
+            (
+                f"{least:,.2f}",
+                *(f"{each['price']:,.2f} ({each['price'] / least:.2f} ×)" for each in (own, other)),
+                *(f"{each['nodes']:,}" for each in (own, other)),
+                *(f"{each['seconds']:.1f} s" for each in (own, other)),
+            )
+        )
+    return {start: f"{row} |" for start, row in rows.items()}
+
+
+def front() -> str:
+    """The README with the latest numbers."""
+    rows = front_rows()
+    lines = FRONT_PAGE.read_text(encoding="utf-8").splitlines()
+    return "\n".join(next((rows[start] for start in rows if line.startswith(start)), line) for line in lines) + "\n"
 
 
 def text() -> str:
@@ -112,6 +145,7 @@ def figure() -> str:
 
 
 def write() -> None:
-    """Bring the page up to date."""
+    """Bring the page up to date, and what the README copies from it."""
     PAGE.write_text(text(), encoding="utf-8")
     growth.FIGURE.write_text(figure(), encoding="utf-8")
+    FRONT_PAGE.write_text(front(), encoding="utf-8")

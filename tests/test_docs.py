@@ -127,3 +127,5 @@ def test_the_page_of_measurements_is_made_from_the_numbers_that_are_kept() -> No
         "run: python -c 'from benchmarks import page; page.write()'"
     )
     assert growth.FIGURE.read_text(encoding="utf-8") == page.figure()
+    assert page.FRONT_PAGE.read_text(encoding="utf-8") == page.front()
+    assert all(row in page.front() for row in page.front_rows().values())
