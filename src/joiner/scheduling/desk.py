@@ -89,6 +89,14 @@ class Desk:
                     found.setdefault(value, np.zeros(len(self._nodes), np.bool_))[node.number] = True
         return found
 
+    def domains(self) -> list[tuple[str, str]]:
+        """Labels that groups watch, but for the host, with the values there are to choose between."""
+        found: dict[str, set[str]] = {}
+        for group in self._groups:
+            if group.key != HOSTNAME:
+                found.setdefault(group.key, set()).update(group.domains)
+        return [(key, domain) for key in sorted(found) if len(found[key]) > 1 for domain in sorted(found[key])]
+
     def nodes_agreeing(self, requirements: Requirements) -> npt.NDArray[np.bool_]:
         """Which of them have the labels that are asked for: each requirement is put to each value once, not to each node."""
         found = self._agreeing.get(requirements)

@@ -21,6 +21,10 @@ BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, Guarded
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
 BY_PROGRAMME: Final[tuple[type[Run], ...]] = (RoundedRun, RepricedRun)
 """Ways to plan that first find out what each pod is worth when all are served together."""
+FEW: Final = 20
+"""Up to so many pods first fit is tried with every domain as the one that is taken where several are as good."""
+FAVOURITES: Final = 16
+"""With so many domains at the most."""
 TINY: Final = 60
 """Up to so many pods a plan is expected at once."""
 SMALL: Final = 400
@@ -62,12 +66,13 @@ def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
         return _best(at_home, charged)
     planners = _planners(len(problem.pods), desk.classes)
     runs = _placed(problem, planners, granted, desk)
-    complete = [run for run in runs if run.sound and not run.left_over()]
     by_price = [each for each in planners if issubclass(each, PricedRun)]
+    if len(problem.pods) <= FEW:
+        runs += [_favouring(favourite, problem, granted, desk) for favourite in desk.domains()[:FAVOURITES]]
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += _placed(_charging(problem, 0.0 if charged else NODE_PRICE), by_price, granted, desk)
-        complete = [run for run in runs if run.sound and not run.left_over()]
+    complete = [run for run in runs if run.sound and not run.left_over()]
     for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
         if complete:
             break
@@ -113,6 +118,14 @@ def _placed(
     return runs
 
 
+def _favouring(favourite: tuple[str, str], problem: Problem, effort: Effort, desk: Desk) -> Run:
+    """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
+    run = FavouringRun(problem, effort, desk)
+    run.favour(*favourite)
+    run.place()
+    return run
+
+
 def _charging(problem: Problem, price: float) -> Problem:
     return replace(problem, policy=replace(problem.policy, node_price=price))
 
@@ -134,6 +147,19 @@ class CheapDomainsRun(Run):
 
     planner = "first-fit, cheap domains"
     by_price = True
+
+
+class FavouringRun(Run):
+    """First fit that has a favourite among the domains."""
+
+    planner = "first-fit, favouring"
+
+    def favour(self, key: str, domain: str) -> None:
+        """Take this domain where several are as good."""
+        self.planner = f"first-fit, favouring {domain}"
+        for group in {group for each in self.classes for step in each.steps for group, _ in step.groups}:
+            if group.key == key:
+                group.ranks = {**group.ranks, domain: -1}
 
 
 class AtHome(Run):

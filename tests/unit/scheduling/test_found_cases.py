@@ -329,3 +329,17 @@ def test_whom_first_fit_places_is_served_cheaply_also_where_a_cheap_plan_would_l
 
     assert [refusal.pod for refusal in plan.refusals] == ["default/db-0"]
     assert plan.price == pytest.approx(0.4)
+
+
+def test_who_joins_later_decides_which_of_two_equal_domains_is_best() -> None:
+    small, large = (resources.of(cpu=cpu, memory="64Gi", pods=20) for cpu in (4, 16))
+    kinds = (
+        instance_type("small-amd", [offering(price=2.0)], {ARCH: "amd64"}, capacity=small),
+        instance_type("large-arm", [offering(price=3.0)], {ARCH: "arm64"}, capacity=large),
+        instance_type("gold-arm", [offering(price=100.0)], {ARCH: "arm64"}, capacity=large),
+    )
+    together = pods(3, cpu="3", affinity=near_to("web", ARCH))
+
+    plan = schedule(problem(together, types=kinds))
+
+    assert (plan.price, [len(claim.pods) for claim in plan.claims]) == (3.0, [3])
