@@ -24,7 +24,7 @@ Exit codes:
 
 @click.command("catalog", short_help="Show what NodePools can buy, at which price, and why.", epilog=EPILOG)
 @inputs.option
-@standin.option
+@inputs.catalogue_option
 @click.option("--nodepool", metavar="NAME", help="Only this NodePool; all of the files otherwise.")
 @click.option("--type", "names", multiple=True, metavar="NAME", help="Only this instance type; may be repeated.")
 @click.option("--explain", "explained", is_flag=True, help="Show why types are left out and which object changed what.")

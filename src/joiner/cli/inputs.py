@@ -62,6 +62,15 @@ def option(function: F) -> F:
     return click.option("-f", "--filename", "filenames", multiple=True, type=path, metavar="PATH", help=text)(function)
 
 
+def catalogue_option(function: F) -> F:
+    """The `--instance-types` option of a command."""
+    text = (
+        "Let every NodePool buy these types, whatever its NodeClass says: kwok, ec2/us-east-1, ec2/us-west-2 or a file."
+        " Of the NodeClass only the kubelet settings count."
+    )
+    return click.option("--instance-types", "catalogue", metavar="CATALOGUE", help=text)(function)
+
+
 def read(filenames: Iterable[str]) -> Manifests:
     """All objects of the named files, each file once however often it is named."""
     manifests = Manifests()

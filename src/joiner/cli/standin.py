@@ -4,10 +4,7 @@ So that manifests written for a cloud whose provider is not installed, or whose 
 """
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import click
+from typing import Any
 
 from joiner.admission.judge import judge
 from joiner.cli.kinds import known
@@ -18,17 +15,6 @@ from joiner.model.kubelet import Kubelet
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def option(function: F) -> F:
-    """The `--instance-types` option of a command."""
-    text = (
-        "Let every NodePool buy these types, whatever its NodeClass says: kwok, ec2/us-east-1, ec2/us-west-2 or a file."
-        " Of the NodeClass only the kubelet settings count."
-    )
-    return click.option("--instance-types", "catalogue", metavar="CATALOGUE", help=text)(function)
 
 
 def stand_in(world: World, catalogue: str | None) -> World:

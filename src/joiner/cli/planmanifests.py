@@ -1,0 +1,155 @@
+"""A plan for manifests and dumps of a cluster: worked out, drawn or given as data."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from joiner.cli import output, plandata, planview, podview, standin, storefront
+from joiner.cli.question import ask
+from joiner.cli.world import Unsound, World, load
+from joiner.clock import SystemClock
+from joiner.scheduling import merits
+from joiner.scheduling.bound import Bound, bound, placed
+from joiner.scheduling.problem import Policy
+from joiner.scheduling.schedule import schedule
+from joiner.scheduling.spreaddefaults import Defaults
+
+_PRICED_WISHES: Final = 20
+_TOLD_CLAIMS: Final = 50
+_FAR: Final = 0.05
+"""From here on it is worth telling why a plan is above the bound."""
+_TRIED_POOLS: Final = 8
+
+
+def show(
+    filenames: tuple[str, ...],
+    catalogue: str | None,
+    policy: Policy,
+    spread: Defaults,
+    form: str,
+    *,
+    explained: str | None,
+    priced: bool,
+    bounded: bool,
+) -> bool:
+    """Plan, and show the plan; says whether it serves every pod out of every pool."""
+    view = _planned(standin.stand_in(load(filenames), catalogue), policy, spread)
+    if explained is not None:
+        podview.explain(view, explained, form, priced=priced)
+    elif form == output.TABLE:
+        planview.draw(view)
+        if priced:
+            _draw_costs(view)
+        if bounded:
+            _draw_bound(_bound_of(view), view)
+    else:
+        more = {**(_costs_data(view) if priced else {}), **(_bound_data(view) if bounded else {})}
+        output.data({**plandata.as_data(view), **more}, form)
+    return not (view.plan.refusals or view.plan.not_attempted or view.missed)
+
+
+def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
+    """The plan for a world of manifests. A pool that cannot be used is told of and left out."""
+    opened = asyncio.run(storefront.open_for(world, None, ()))
+    missed = [f"NodePool {name} is left out: {why}" for name, why in opened.problems]
+    if missed and not opened.views:
+        raise Unsound("\n".join(missed))
+    # A pool that keeps a number of nodes asks no pods.
+    pools = [each for each in opened.views if each.pool.spec.replicas is None]
+    question = ask(world, pools, SystemClock().now(), policy, spread)
+    for note in (*missed, *question.notes):
+        click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
+    prices = tuple(dict.fromkeys(each.prices for each in pools))
+    return planview.View(question, schedule(question.problem), prices, tuple(missed))
+
+
+# -- what wishes cost ----------------------------------------------------------------------------------------------------
+
+
+def _draw_costs(view: planview.View) -> None:
+    pods = view.question.problem.pods
+    table = planview.costs_table(view, merits.costs(view.question.problem, view.plan, pods, _PRICED_WISHES))
+    planview.section("What wishes cost", table)
+    if not table.rows:
+        click.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
+    rest = merits.wishes(pods) - len(table.rows)
+    if rest > 0:
+        click.echo(f"and {rest} more that were not looked at; --explain POD --costs does so for one pod")
+
+
+def _costs_data(view: planview.View) -> dict[str, Any]:
+    """What wishes cost; and for each of the first claims, why it is bought as it is."""
+    problem, plan = view.question.problem, view.plan
+    found = merits.costs(problem, plan, problem.pods, _PRICED_WISHES)
+    return {
+        "costs": [plandata.cost_data(each) for each in found],
+        "claims": [
+            {
+                **plandata.claim_data(view, claim),
+                **({"why": plandata.purchase_data(merits.purchase(problem, plan, claim))} if n < _TOLD_CLAIMS else {}),
+            }
+            for n, claim in enumerate(plan.claims)
+        ],
+    }
+
+
+# -- the bound -----------------------------------------------------------------------------------------------------------
+
+
+def _bound_of(view: planview.View) -> Bound:
+    return bound(view.question.problem, placed(view.plan))
+
+
+def _draw_bound(least: Bound, view: planview.View) -> None:
+    plan = view.plan
+    if not placed(plan):
+        click.echo("\nNo pod is placed, so there is no price to compare with a bound.")
+        return
+    gap = least.gap(plan.price)
+    far = "" if gap is None else f"; this plan is {gap:.1%} above that"
+    placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""
+    click.echo(f"\n{output.bold(f'No plan {placing}costs less than {planview.money(least.price)} $/h{far}')}")
+    if least.dropped:
+        click.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
+    for line in _why_far(least, view):
+        click.echo(f"  {line}")
+    if least.method == "climb" and not least.exact:
+        click.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
+
+
+def _why_far(least: Bound, view: planview.View) -> Iterator[str]:
+    """What decides before prices do, where the plan is far from the bound: found out by planning without it."""
+    problem, plan = view.question.problem, view.plan
+    gap = least.gap(plan.price)
+    if gap is None or gap < _FAR:
+        return
+    better = merits.best_order(problem, plan, _TRIED_POOLS)
+    if better is not None:
+        told = f"NodePools are asked by weight, then by name; with {better[0]} asked first a plan costs"
+        yield f"{told} {_priced(least, better[1])}"
+    loose = merits.compared(merits.without_spread(problem), plan)
+    if loose is not None and loose < plan.price:
+        yield f"without topology spread a plan costs {_priced(least, loose)}"
+
+
+def _priced(least: Bound, price: float) -> str:
+    gap = least.gap(price)
+    return f"{planview.money(price)} $/h" + ("" if gap is None else f", {gap:.1%} above the bound")
+
+
+def _bound_data(view: planview.View) -> dict[str, Any]:
+    least = _bound_of(view)
+    parts = [{"pod": part.pod, "pods": part.count, "hourlyEach": part.price} for part in least.parts]
+    return {
+        "bound": {
+            "hourly": least.price,
+            "gap": least.gap(view.plan.price),
+            "exact": least.exact,
+            "method": least.method,
+            "notCounted": list(least.dropped),
+            "why": list(_why_far(least, view)),
+            "parts": parts,
+        }
+    }

@@ -1,0 +1,53 @@
+"""Scenarios of another scheduler's test bench: a line of JSON with the plan for each, in the same order."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from joiner.cli import answer, inputs, scenario, wire
+from joiner.clock import SystemClock
+from joiner.scheduling.schedule import schedule
+
+
+def answer_all(name: str, *, debug: bool) -> None:
+    """A line for each scenario, in order, as soon as it is there. One that cannot be answered does not stop the others."""
+    folder = Path() if name == "-" else Path(name).parent
+    for data in wire.split(_bytes(name)):
+        for result in _answers(data, folder, debug=debug):
+            click.echo(msgspec.json.encode(result))
+            sys.stdout.flush()
+
+
+def _bytes(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise inputs.InputProblem(name, f"cannot be read: {error.strerror or error}", "check the path") from None
+
+
+def _answers(data: bytes, folder: Path, *, debug: bool) -> Iterator[dict[str, Any]]:
+    clock = SystemClock()
+    watch = answer.Stopwatch(clock)
+    try:
+        question = scenario.read(data, folder)
+    except scenario.Unanswerable as error:
+        yield answer.failure(str(error), error.name)
+        return
+    del data
+    # What was read lives until the answer is written: the collector need not look at it again and again.
+    gc.freeze()
+    try:
+        yield answer.answer(question, schedule, clock, watch.seconds())
+    except Exception as error:
+        if debug:
+            raise
+        yield answer.failure(f"{type(error).__name__}: {error}", question.name)
+    finally:
+        gc.unfreeze()
