@@ -25,10 +25,11 @@ from joiner.model.meta import replace
 from joiner.scheduling import sizes
 from joiner.scheduling.desk import Desk, key_of
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.firstfit import AtHome
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import NothingNew, Run
-from joiner.scheduling.schedule import AtHome, schedule
+from joiner.scheduling.schedule import schedule
 from joiner.scheduling.worth import PricedRun
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.

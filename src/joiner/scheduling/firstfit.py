@@ -1,0 +1,55 @@
+"""First fit with another order, another taste in domains, or less patience."""
+
+from joiner.scheduling.run import NothingNew, Run
+
+
+class CheapDomainsRun(Run):
+    """First fit that opens each claim in the domain where its first pod costs least."""
+
+    planner = "first-fit, cheap domains"
+    by_price = True
+
+
+class FavouringRun(Run):
+    """First fit that has a favourite among the domains."""
+
+    planner = "first-fit, favouring"
+
+    def favour(self, key: str, domain: str) -> None:
+        """Take this domain where several are as good."""
+        self.planner = f"first-fit, favouring {domain}"
+        for group in {group for each in self.classes for step in each.steps for group, _ in step.groups}:
+            if group.key == key:
+                group.ranks = {**group.ranks, domain: -1}
+
+
+class AtHome(Run):
+    """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan."""
+
+    def place(self) -> None:
+        """Place everybody, or give up at the first who would need a claim."""
+        for position in self.queue():
+            each = self.of_pod[position]
+            if (
+                each.number in self.ignored
+                or each.steps[0].impossible
+                or not self.on_node(each, position, each.steps[0])
+            ):
+                raise NothingNew
+            self.moved()
+        self.settle([])
+
+
+class InTurn(Run):
+    """First fit, everybody in turn: for when there is no room for everybody, and somebody has to stay out."""
+
+    planner = "first-fit, in turn"
+    in_turn = True
+
+
+class ImportantFirst(Run):
+    """First fit, important pods first: for when limits leave no room for everybody."""
+
+    planner = "first-fit, important first"
+    by_priority = True
+    in_turn = True
