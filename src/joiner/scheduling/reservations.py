@@ -30,6 +30,10 @@ class Reservations:
         self._within_reach: dict[int, tuple[int, int]] = {}
         """Claim to the state at which somebody asked, and what it could be given then; later it can only be less."""
 
+    def any_free(self) -> bool:
+        """Whether some reservation has one that no claim counts on."""
+        return bool(self._free)
+
     def those(self, names: Iterable[str]) -> int:
         """Reservations by name, as a set; nobody is ever given one that was not counted."""
         found = 0

@@ -197,7 +197,9 @@ class PricedRun(Run):
 
     def _open(self, size: Size, share: Share) -> bool:
         """Open the best claim for the next pod of a size, and fill it."""
-        for cost in self._best_costs(size):
+        # What is paid for is taken at any price, so nobody needs to know what would be best on the market.
+        costs = (None,) if self._is_paid_for(size, share) else self._best_costs(size)
+        for cost in costs:
             claim = Claim(len(self.claims), size.template)
             claim.cost_max = cost
             found = self.opened(claim, share.each, share.step)
@@ -210,11 +212,18 @@ class PricedRun(Run):
                     claim.cost_max = None
                 taken = self._fill(claim)
                 taken[size] = taken.get(size, 0) + 1
-                # One out of a reservation says nothing about what is best on the market.
-                self._last = (None, None, {}) if found.reserved else (size, cost, taken)
+                if not found.reserved:  # one out of a reservation says nothing about what is best on the market
+                    self._last = (size, cost, taken)
                 repeat(self, claim, size.left)
                 return True
         return False
+
+    def _is_paid_for(self, size: Size, share: Share) -> bool:
+        """Whether the next claim for a size would use a reservation."""
+        if not self.reservations.any_free():
+            return False
+        found = self.opened(Claim(len(self.claims), size.template), share.each, share.step)
+        return isinstance(found, Fitting) and bool(found.reserved)
 
     def _best_costs(self, size: Size) -> Iterator[float | None]:
         """Prices to open a claim at, the most promising first; at last any."""
