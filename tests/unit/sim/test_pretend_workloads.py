@@ -452,6 +452,24 @@ def test_a_job_runs_until_enough_have_succeeded() -> None:
     in_town(test)
 
 
+def test_a_pod_of_a_job_that_succeeded_still_counts_when_it_has_been_removed() -> None:
+    async def test(town: Town) -> None:
+        town.create(node("a"), job(parallelism=2, completions=4))
+        for _ in range(3):
+            await town.run(10)
+            for each in town.pods():
+                await finish(town, each, "Succeeded")
+            await town.run(1)
+            for each in town.pods():
+                if each.status.phase == "Succeeded":
+                    await town.client.delete(Pod, each.name, "default", grace_period_s=0)
+        await town.run(100)
+
+        assert (town.all(Job)[0].status.succeeded, town.pods()) == (4, [])
+
+    in_town(test)
+
+
 def test_a_job_waits_longer_after_each_failure_and_gives_up() -> None:
     async def test(town: Town) -> None:
         town.create(node("a"), job(backoffLimit=1))

@@ -39,6 +39,8 @@ class Jobs(Reconciler):
         self._clock = clock
         self._pods = pods
         self._failures: dict[str, _Failures] = {}
+        self._ended: dict[str, dict[str, str]] = {}
+        """Job to its pods that ended, and how; also those that have been removed since."""
 
     async def reconcile(self, key: Key) -> Result:
         """Make or let go of pods, and count those that ended. What has once been counted stays counted."""
@@ -48,7 +50,11 @@ class Jobs(Reconciler):
         uid = found.metadata.uid
         pods = self._pods.of(uid)
         active = [pod for pod in pods if is_active(pod)]
-        phases = [pod.status.phase for pod in pods]
+        ended = self._ended.setdefault(uid, {})
+        ended.update(
+            (pod.metadata.uid, pod.status.phase) for pod in pods if pod.status.phase in ("Succeeded", "Failed")
+        )
+        phases = list(ended.values())
         succeeded = max(found.status.succeeded, phases.count("Succeeded"))
         failed = max(found.status.failed, phases.count("Failed"))
         missing = wanted(found.spec, succeeded, failed, len(active)) - len(active) - len(self._pods.unseen(uid))
