@@ -96,7 +96,8 @@ def command(
 
     policy = planoptions.policy(node_price, spot_width, spot_width_cost)
     spread = planoptions.spread_defaults(scheduler_config)
-    if not planmanifests.show(
+    complete = planmanifests.show(
         filenames, catalogue, policy, spread, form, explained=explained, priced=priced, bounded=bounded
-    ):
-        ctx.exit(1 if strict else 0)
+    )
+    if strict and not complete:
+        ctx.exit(1)
