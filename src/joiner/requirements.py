@@ -5,7 +5,6 @@ bounds. `Requirements` holds one of them per key. Both are immutable and canonic
 Nothing is ever chosen at random: "any value" is the smallest.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -494,7 +493,9 @@ def similar_key(key: str, known: Iterable[str]) -> str | None:
     for candidate in candidates:
         if key in candidate:
             return candidate
-    return next(iter(difflib.get_close_matches(key, candidates, n=1, cutoff=0.8)), None)
+    from difflib import get_close_matches  # only whoever mistypes needs it
+
+    return next(iter(get_close_matches(key, candidates, n=1, cutoff=0.8)), None)
 
 
 __all__ = [

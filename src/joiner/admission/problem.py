@@ -1,6 +1,5 @@
 """What is wrong with an object, as a value."""
 
-import difflib
 from collections.abc import Iterable
 from typing import Literal
 
@@ -32,6 +31,8 @@ class Problem(Value):
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known word that looks most like this one, if any looks alike."""
+    from difflib import get_close_matches  # only whoever mistypes needs it
+
     by_lower = {name.lower(): name for name in sorted(known)}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[found[0]] if found else None

@@ -18,7 +18,6 @@ from joiner.model.resources import Resources
 from joiner.model.storage import CSINode
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import ExistingNode, Storage
-from joiner.state.cluster import Cluster
 
 
 class Holdings(Value):
@@ -51,6 +50,10 @@ class Picture(Value):
 
 def picture(holdings: Holdings, now: datetime, vocabulary: Vocabulary) -> Picture:
     """Everything that is there, at that moment."""
+    if holdings == Holdings():
+        return Picture()
+    from joiner.state.cluster import Cluster
+
     cluster = Cluster(vocabulary)
     for thing in _completed(holdings):
         cluster.apply(type(thing), None, thing)

@@ -9,11 +9,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 import click
 
-from joiner.yamldoc import Document, Loaded, YamlProblem, documents
+if TYPE_CHECKING:
+    from joiner.yamldoc import Document, Loaded, YamlProblem
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 FILE_BYTES_MAX: Final = 256 << 20
@@ -35,7 +36,7 @@ class InputProblem(ValueError):
 class BadInput(ValueError):
     """Everything that is wrong with the files a command was given."""
 
-    def __init__(self, problems: Iterable[InputProblem | YamlProblem]) -> None:
+    def __init__(self, problems: "Iterable[InputProblem | YamlProblem]") -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 
@@ -45,10 +46,10 @@ class Manifests:
     """What the named files hold: single objects, Lists taken apart, and what could not be read."""
 
     files: int = 0
-    objects: list[Document] = field(default_factory=list)
-    problems: list[InputProblem | YamlProblem] = field(default_factory=list)
+    objects: "list[Document]" = field(default_factory=list)
+    problems: "list[InputProblem | YamlProblem]" = field(default_factory=list)
 
-    def sound(self) -> list[Document]:
+    def sound(self) -> "list[Document]":
         """The objects; raises `BadInput` when anything could not be read."""
         if self.problems:
             raise BadInput(self.problems)
@@ -117,6 +118,8 @@ def _inside(folder: str) -> Iterator[str]:
 
 
 def _read(path: str, manifests: Manifests, required: bool) -> None:
+    from joiner.yamldoc import documents
+
     source = STDIN if path == "-" else path
     try:
         text = _text(_bytes(path, source), source)
@@ -139,14 +142,16 @@ def _read(path: str, manifests: Manifests, required: bool) -> None:
             manifests.problems.append(_no_object(item))
 
 
-def _is_manifest(loaded: Loaded) -> bool:
+def _is_manifest(loaded: "Loaded") -> bool:
     """Whether any document says what it is; a file with nothing in it is as good as a manifest."""
     return not loaded.documents or any(
         isinstance(each.data, dict) and ("apiVersion" in each.data or "kind" in each.data) for each in loaded.documents
     )
 
 
-def _no_object(item: Document) -> YamlProblem:
+def _no_object(item: "Document") -> "YamlProblem":
+    from joiner.yamldoc import YamlProblem
+
     what = "a list" if isinstance(item.data, list) else "text or a number"
     where = f"{item.inside} is" if item.inside else "this is"
     advice = "an object is a mapping with apiVersion and kind; several are put apart by --- lines"

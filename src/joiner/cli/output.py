@@ -5,7 +5,6 @@ and a pipe gets whole. The table library is imported only to draw on a terminal.
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,6 +66,8 @@ def data(value: Any, form: str) -> None:
 
 def table(drawn: Table) -> None:
     """Print a table."""
+    import shutil
+
     lines = plain(drawn)
     if sys.stdout.isatty() and max(map(len, lines)) <= shutil.get_terminal_size().columns:
         _draw(drawn)

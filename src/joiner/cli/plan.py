@@ -92,10 +92,10 @@ def command(
         raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
     if bounded and explained is not None:
         raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
-    from joiner.cli import planmanifests
+    from joiner.cli import plandials, planmanifests
 
-    policy = planoptions.policy(node_price, spot_width, spot_width_cost)
-    spread = planoptions.spread_defaults(scheduler_config)
+    policy = plandials.policy(node_price, spot_width, spot_width_cost)
+    spread = plandials.spread_defaults(scheduler_config)
     complete = planmanifests.show(
         filenames, catalogue, policy, spread, form, explained=explained, priced=priced, bounded=bounded
     )

@@ -1,9 +1,9 @@
 """Scenarios of another scheduler's test bench: a line of JSON with the plan for each, in the same order."""
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +16,7 @@ from joiner.scheduling.schedule import schedule
 
 def answer_all(name: str, *, debug: bool) -> None:
     """A line for each scenario, in order, as soon as it is there. One that cannot be answered does not stop the others."""
-    folder = Path() if name == "-" else Path(name).parent
+    folder = "" if name == "-" else os.path.dirname(name)
     for data in wire.split(_bytes(name)):
         for result in _answers(data, folder, debug=debug):
             click.echo(msgspec.json.encode(result))
@@ -27,12 +27,13 @@ def _bytes(name: str) -> bytes:
     if name == "-":
         return sys.stdin.buffer.read()
     try:
-        return Path(name).read_bytes()
+        with open(name, "rb") as file:
+            return file.read()
     except OSError as error:
         raise inputs.InputProblem(name, f"cannot be read: {error.strerror or error}", "check the path") from None
 
 
-def _answers(data: bytes, folder: Path, *, debug: bool) -> Iterator[dict[str, Any]]:
+def _answers(data: bytes, folder: str, *, debug: bool) -> Iterator[dict[str, Any]]:
     clock = SystemClock()
     watch = answer.Stopwatch(clock)
     try:

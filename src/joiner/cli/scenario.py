@@ -5,7 +5,8 @@ What a scenario leaves out is filled in as the format says; nothing else is defa
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from os import PathLike
+from os.path import join
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw
@@ -86,7 +87,7 @@ OBJECTS: Final[tuple[type[KubeObject], ...]] = (
 """What is read of `objects`; other kinds are passed over."""
 
 
-def read(data: bytes, folder: Path) -> Scenario:
+def read(data: bytes, folder: str | PathLike[str]) -> Scenario:
     """The scenario in one document; files that it names are looked for in the folder."""
     try:
         wire = decoded(data, WireScenario)
@@ -105,7 +106,7 @@ def _title(data: bytes) -> str:
         return ""
 
 
-def _scenario(wire: WireScenario, folder: Path) -> Scenario:
+def _scenario(wire: WireScenario, folder: str | PathLike[str]) -> Scenario:
     types = _types(wire, folder)
     vocabulary = _vocabulary(wire, types)
     overlays, verdicts = _overlays(wire, vocabulary)
@@ -137,58 +138,77 @@ def _scenario(wire: WireScenario, folder: Path) -> Scenario:
 # -- types and pools -------------------------------------------------------------------------------------------------------
 
 
-def _types(wire: WireScenario, folder: Path) -> dict[str, InstanceType]:
-    written = wire.instance_types
-    if wire.instance_types_file:
-        try:
-            data = (folder / wire.instance_types_file).read_bytes()
-        except OSError as error:
-            raise Unanswerable(f"instanceTypesFile {wire.instance_types_file}: {error.strerror or error}") from None
-        written = (*written, *decoded(data, WireTypes).instance_types)
-    memo: dict[tuple[SelectorRequirement, ...], Requirements] = {}
+def _types(wire: WireScenario, folder: str | PathLike[str]) -> dict[str, InstanceType]:
+    reader = _Types()
     found: dict[str, InstanceType] = {}
-    for each in written:
+    for each in _written(wire, folder):
         if each.name in found:
             raise Unanswerable(f'instance type "{each.name}" appears twice')
-        found[each.name] = _type(each, memo)
+        found[each.name] = reader.read(each)
     return found
 
 
-def _type(written: WireType, memo: dict[tuple[SelectorRequirement, ...], Requirements]) -> InstanceType:
-    requirements = _requirements(written.requirements, {})
-    if labels.INSTANCE_TYPE not in requirements:
-        requirements = Requirements((*requirements.values(), Requirement(labels.INSTANCE_TYPE, (written.name,))))
-    thresholds = written.overhead.eviction_threshold.items()
-    return InstanceType(
-        name=written.name,
-        requirements=requirements,
-        offerings=tuple(_offering(each, memo) for each in written.offerings),
-        capacity=written.capacity,
-        overhead=Overhead(
-            kube_reserved=written.overhead.kube_reserved,
-            system_reserved=written.overhead.system_reserved,
-            eviction_hard={name: Threshold(amount=amount) for name, amount in thresholds},
-        ),
-    )
+def _written(wire: WireScenario, folder: str | PathLike[str]) -> Iterator[WireType]:
+    yield from _one_by_one(wire.instance_types)
+    name = wire.instance_types_file
+    if not name:
+        return
+    try:
+        with open(join(folder, name), "rb") as file:
+            data = file.read()
+        yield from _one_by_one(decoded(data, WireTypes).instance_types)
+    except OSError as error:
+        raise Unanswerable(f"instanceTypesFile {name}: {error.strerror or error}") from None
+    except Malformed as error:
+        raise Unanswerable(f"instanceTypesFile {name}: {error}") from None
 
 
-def _offering(written: WireOffering, memo: dict[tuple[SelectorRequirement, ...], Requirements]) -> Offering:
-    requirements = _requirements(written.requirements, memo)
-    reserved = requirements.at(labels.CAPACITY_TYPE).any() == labels.RESERVED
-    left = written.reservation_capacity if reserved else UNLIMITED
-    return Offering(requirements=requirements, price=written.price, available=left if written.available else 0)
+def _one_by_one(written: Iterable[Raw]) -> Iterator[WireType]:
+    for number, each in enumerate(written):
+        yield decoded(each, WireType, f"instanceTypes[{number}]")
 
 
-def _requirements(
-    written: tuple[SelectorRequirement, ...], memo: dict[tuple[SelectorRequirement, ...], Requirements]
-) -> Requirements:
-    known = memo.get(written)
-    if known is None:
-        try:
-            known = memo[written] = Requirements.read(written)
-        except ValueError as error:
-            raise Unanswerable(str(error)) from None
-    return known
+class _Types:
+    """Types as the catalogue wants them. What several have in common is there once."""
+
+    def __init__(self) -> None:
+        self._single: dict[SelectorRequirement, Requirement] = {}
+        self._sets: dict[tuple[SelectorRequirement, ...], Requirements] = {}
+
+    def read(self, written: WireType) -> InstanceType:
+        requirements = Requirements(map(self._requirement, written.requirements))
+        if labels.INSTANCE_TYPE not in requirements:
+            requirements = Requirements((*requirements.values(), Requirement(labels.INSTANCE_TYPE, (written.name,))))
+        thresholds = written.overhead.eviction_threshold.items()
+        return InstanceType(
+            name=written.name,
+            requirements=requirements,
+            offerings=tuple(map(self._offering, written.offerings)),
+            capacity=written.capacity,
+            overhead=Overhead(
+                kube_reserved=written.overhead.kube_reserved,
+                system_reserved=written.overhead.system_reserved,
+                eviction_hard={name: Threshold(amount=amount) for name, amount in thresholds},
+            ),
+        )
+
+    def _offering(self, written: WireOffering) -> Offering:
+        requirements = self._sets.get(written.requirements)
+        if requirements is None:
+            requirements = Requirements(map(self._requirement, written.requirements))
+            self._sets[written.requirements] = requirements
+        reserved = requirements.at(labels.CAPACITY_TYPE).any() == labels.RESERVED
+        left = written.reservation_capacity if reserved else UNLIMITED
+        return Offering(requirements=requirements, price=written.price, available=left if written.available else 0)
+
+    def _requirement(self, written: SelectorRequirement) -> Requirement:
+        known = self._single.get(written)
+        if known is None:
+            try:
+                known = self._single[written] = Requirement.read(written)
+            except ValueError as error:
+                raise Unanswerable(str(error)) from None
+        return known
 
 
 def _vocabulary(wire: WireScenario, types: Mapping[str, InstanceType]) -> Vocabulary:

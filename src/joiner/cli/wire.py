@@ -1,9 +1,9 @@
 """Scenario files as they are written: the shape of the JSON, and where in a file one scenario ends and the next begins.
 
-Nothing is filled in or judged here. Specs of pods stay bytes, so that pods which are written the same can share one.
+Nothing is filled in or judged here. Specs of pods stay bytes, so that pods which are written the same can share one; types stay
+bytes, so that only one at a time is there in both forms.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar
 
@@ -64,7 +64,8 @@ class WireType(Value):
 class WireTypes(Value):
     """A file of instance types."""
 
-    instance_types: tuple[WireType, ...] = ()
+    instance_types: tuple[Raw, ...] = ()
+    """Each a `WireType`."""
 
 
 class WirePod(Value):
@@ -92,7 +93,8 @@ class WireScenario(Value):
 
     name: str = ""
     node_pools: tuple[NodePool, ...] = ()
-    instance_types: tuple[WireType, ...] = ()
+    instance_types: tuple[Raw, ...] = ()
+    """Each a `WireType`."""
     instance_types_file: str = ""
     instance_types_by_node_pool: Mapping[str, tuple[str, ...]] = {}
     node_overlays: tuple[NodeOverlay, ...] = ()
@@ -113,20 +115,30 @@ def _hook(kind: type, raw: Any) -> Any:
     return _READERS[kind](raw)
 
 
-def decoded(data: bytes | Raw, kind: type[T]) -> T:
-    """The typed value. Null is absence, as everywhere in the API; only a value that holds one is read a second time."""
+def decoded(data: bytes | Raw, kind: type[T], where: str = "") -> T:
+    """The typed value. Null is absence, as everywhere in the API; only a value that holds one is read a second time.
+
+    Errors say where in the value; `where` says where in the document the value stands.
+    """
     try:
         return msgspec.json.decode(data, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
         if b"null" not in bytes(data):
-            raise Malformed(str(problem)) from None
+            raise Malformed(_at(where, problem)) from None
     except _NOT_JSON as problem:
         raise Malformed(str(problem)) from None
     cleaned = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
     try:
         return msgspec.json.decode(cleaned, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
-        raise Malformed(str(problem)) from None
+        raise Malformed(_at(where, problem)) from None
+
+
+def _at(where: str, problem: msgspec.ValidationError) -> str:
+    message = str(problem)
+    if not where:
+        return message
+    return message.replace("at `$", f"at `$.{where}") if "at `$" in message else f"{message} - at `$.{where}`"
 
 
 def _without_nulls(raw: Any) -> Any:
@@ -159,6 +171,8 @@ def _end(data: bytes, here: int) -> int:
     for end in (len(data), data.find(b"\n", here), data.find(b"\n}", here) + 2):
         if end > here and _is_json(memoryview(data)[here:end]):
             return end
+    import json
+
     try:
         text = data[here:].decode()
         return here + len(text[: json.JSONDecoder().raw_decode(text)[1]].encode())

@@ -5,9 +5,10 @@ top of its price. It only chooses among plans that cost no more than first fit's
 tied to a handful of instance types, all of which may be gone at once; see `spotwidth.py`.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from joiner.scheduling.problem import Problem
+if TYPE_CHECKING:
+    from joiner.scheduling.problem import Problem
 
 NODE_PRICE: Final = 0.01
 """The usual charge for a node, as a fraction of the median price of what can be bought."""
@@ -17,7 +18,7 @@ SPOT_WIDTH_COST: Final = 0.05
 """By which fraction a plan may usually become dearer for its spot width."""
 
 
-def charge(problem: Problem) -> float:
+def charge(problem: "Problem") -> float:
     """What a node is charged, in dollars an hour: a fraction of the median, over all types, of what each costs at best."""
     fraction = problem.policy.node_price
     if fraction <= 0:

@@ -12,7 +12,6 @@ from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
-from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import NothingNew, Run, TooDear
@@ -20,8 +19,6 @@ from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
-BY_PROGRAMME: Final[tuple[type[Run], ...]] = (RoundedRun, RepricedRun)
-"""Ways to plan that first find out what each pod is worth when all are served together."""
 FEW: Final = 20
 """Up to so many pods first fit is tried with every domain as the one that is taken where several are as good."""
 FAVOURITES: Final = 16
@@ -47,8 +44,11 @@ def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
         return (PricedRun, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
     if pods <= TINY:
         return (*BY_HAND, *looking)
+    # Only now: whoever has a few pods need not load the linear programme.
+    from joiner.scheduling.lpround import RepricedRun, RoundedRun
+
     if pods <= SMALL:
-        return (*BY_HAND, *looking, *BY_PROGRAMME)
+        return (*BY_HAND, *looking, RoundedRun, RepricedRun)
     if pods < LARGE:
         return (PricedRun, RoundedRun)
     return (RoundedRun,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)

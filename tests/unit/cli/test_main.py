@@ -67,10 +67,24 @@ def test_the_list_of_commands_says_what_the_command_says_itself(name: str) -> No
 
 def test_looking_for_help_imports_nothing_heavy() -> None:
     heavy = {"msgspec", "rich", "yaml", "difflib", "joiner.model", "joiner.yamldoc", "asyncio", "prometheus_client"}
-    code = "import sys, joiner.cli.main as m; m.cli(['--help'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert heavy.isdisjoint(done.stderr.split())
+    assert heavy.isdisjoint(imported_by("--help"))
+    assert {"msgspec", "numpy", "yaml"}.isdisjoint(imported_by("plan", "--help"))
+
+
+def test_a_small_scenario_imports_only_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"pods": [{}]}')
+
+    found = imported_by("plan", "--scenario", str(tmp_path / "one.json"))
+
+    assert "joiner.scheduling.schedule" in found
+    assert {"yaml", "joiner.state", "joiner.scheduling.lpround", "pathlib", "difflib", "json"}.isdisjoint(found)
+
+
+def imported_by(*arguments: str) -> set[str]:
+    code = f"import sys, joiner.cli.main as m; m.cli({[*arguments]}, standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,10 @@ def test_options_become_the_policy() -> None:
         pytest.param({"pods": [pod("a"), pod("a")]}, "pod a appears twice", id="a pod twice"),
         pytest.param({"nodePools": [{}]}, "nodePools[0] has no name", id="a pool without name"),
         pytest.param({"instanceTypes": [instance_type()] * 2}, '"four" appears twice', id="a type twice"),
+        pytest.param({"instanceTypes": [instance_type(), 3]}, "`int` - at `$.instanceTypes[1]`", id="no type"),
+        pytest.param(
+            {"instanceTypes": [instance_type(offerings=3)]}, "`$.instanceTypes[0].offerings`", id="no offerings"
+        ),
         pytest.param({"instanceTypesByNodePool": {"default": ["x"]}}, 'no type "x"', id="no such type"),
         pytest.param({"instanceTypesFile": "gone.json"}, "instanceTypesFile gone.json: No such", id="no such file"),
         pytest.param({"boundPods": [pod("b")]}, "boundPods[0] (b) has no spec.nodeName", id="bound to nothing"),

@@ -29,13 +29,15 @@ from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.run import NothingNew, Run
-from joiner.scheduling.schedule import BY_HAND, BY_PROGRAMME, schedule
+from joiner.scheduling.schedule import BY_HAND, schedule
 from joiner.scheduling.sizes import Share, Size
 from joiner.scheduling.worth import PricedRun
 
 TEAM = "example.com/team"
+BY_PROGRAMME = (RoundedRun, RepricedRun)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
