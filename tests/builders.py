@@ -14,6 +14,7 @@ from joiner.model.pod import Pod
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
+from joiner.scheduling.reporter import Attempt
 
 MEMORY_LABEL = "example.com/instance-memory"
 RESERVATION = "example.com/reservation-id"
@@ -190,3 +191,17 @@ def near_term(app: str, key: str, **more: Any) -> dict[str, Any]:
 def spread_over(app: str, key: str = ZONE, skew: int = 1, **more: Any) -> dict[str, Any]:
     """A spread constraint on the pods of an app."""
     return {"topologyKey": key, "maxSkew": skew, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+class Heard:
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.attempts: list[Attempt] = []
+
+    def trying(self, planner: str) -> None:
+        self.begun.append(planner)
+
+    def tried(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)

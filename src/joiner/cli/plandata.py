@@ -10,6 +10,7 @@ from joiner.scheduling.blame import Verdict
 from joiner.scheduling.lifting import Constraint
 from joiner.scheduling.merits import Cost, Purchase
 from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
+from joiner.scheduling.reporter import Attempt
 
 
 def as_data(view: View) -> dict[str, Any]:
@@ -33,7 +34,16 @@ def as_data(view: View) -> dict[str, Any]:
         "leftOver": [refusal_data(view, refusal) for refusal in plan.refusals],
         "notAttempted": list(plan.not_attempted),
         "planner": plan.planner,
+        "attempts": [attempt_data(attempt) for attempt in view.attempts],
     }
+
+
+def attempt_data(attempt: Attempt) -> dict[str, Any]:
+    """A way of planning that was tried."""
+    told: dict[str, Any] = {"planner": attempt.planner, "outcome": attempt.outcome}
+    if not attempt.given_up:
+        told |= {"nodes": attempt.nodes, "hourly": round(attempt.price, 12), "leftOver": attempt.left_over}
+    return told
 
 
 def claim_data(view: View, claim: PlannedClaim) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A plan for manifests and dumps of a cluster: worked out, drawn or given as data."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from joiner.clock import SystemClock
 from joiner.scheduling import merits
 from joiner.scheduling.bound import Bound, bound, placed
 from joiner.scheduling.problem import Policy
+from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
 
@@ -21,6 +23,9 @@ _TOLD_CLAIMS: Final = 50
 _FAR: Final = 0.05
 """From here on it is worth telling why a plan is above the bound."""
 _TRIED_POOLS: Final = 8
+_MANY: Final = 1_000
+"""From so many pods on planning may take so long that somebody wonders."""
+_FRESH_LINE: Final = "\r\x1b[K"
 
 
 def show(
@@ -44,6 +49,7 @@ def show(
             _draw_costs(view)
         if bounded:
             _draw_bound(_bound_of(view), view)
+            planview.section("Ways to plan that were tried", planview.attempts_table(view))
     else:
         more = {**(_costs_data(view) if priced else {}), **(_bound_data(view) if bounded else {})}
         output.data({**plandata.as_data(view), **more}, form)
@@ -62,7 +68,30 @@ def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
     for note in (*missed, *question.notes):
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
     prices = tuple(dict.fromkeys(each.prices for each in pools))
-    return planview.View(question, schedule(question.problem), prices, tuple(missed))
+    listener = _Listener(len(question.problem.pods))
+    plan = schedule(question.problem, reporter=listener)
+    listener.close()
+    return planview.View(question, plan, prices, tuple(missed), tuple(listener.attempts))
+
+
+class _Listener:
+    """Hears of every way of planning that is tried. Whoever waits for many pods at a terminal sees which it is."""
+
+    def __init__(self, pods: int) -> None:
+        self.attempts: list[Attempt] = []
+        self._pods = pods
+        self._shown = pods >= _MANY and sys.stderr.isatty()
+
+    def trying(self, planner: str) -> None:
+        if self._shown:
+            click.echo(f"{_FRESH_LINE}planning for {self._pods} pods: {planner}", nl=False, err=True)
+
+    def tried(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+    def close(self) -> None:
+        if self._shown:
+            click.echo(_FRESH_LINE, nl=False, err=True)
 
 
 # -- what wishes cost ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.scheduling.blame import blame
 from joiner.scheduling.merits import Cost
 from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
+from joiner.scheduling.reporter import Attempt
 
 HOURS_A_MONTH: Final = 730
 _SHOWN_PLACES: Final = 4
@@ -38,6 +39,8 @@ class View:
     """Where prices come from, and of which day they are."""
     missed: tuple[str, ...] = ()
     """Pools that could not be used, and why."""
+    attempts: tuple[Attempt, ...] = ()
+    """The ways of planning that were tried."""
 
     @cached_property
     def _types(self) -> dict[str, dict[str, InstanceType]]:
@@ -233,6 +236,19 @@ def costs_table(view: View, found: Iterable[Cost]) -> output.Table:
         output.Column("$/h", right=True),
     )  # fmt: skip
     return output.Table(columns, rows)
+
+
+def attempts_table(view: View) -> output.Table:
+    """What came of each way of planning, in the order in which they were tried."""
+    names = ("PLANNER", "OUTCOME", "NODES", "$/h", "LEFT OVER")
+    rows = tuple(
+        (each.planner, each.outcome, *(("", "", "") if each.given_up else _came_to(each))) for each in view.attempts
+    )
+    return output.Table(tuple(output.Column(name, right=name not in names[:2]) for name in names), rows)
+
+
+def _came_to(attempt: Attempt) -> tuple[str, str, str]:
+    return str(attempt.nodes), money(attempt.price), str(attempt.left_over)
 
 
 def cost_text(hourly: float | None) -> str:

@@ -13,7 +13,8 @@ from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.problem import Problem
+from joiner.scheduling.problem import Policy, Problem
+from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
@@ -54,81 +55,127 @@ def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
     return (RoundedRun,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
 
 
-def schedule(problem: Problem, *, effort: Effort | None = None) -> Plan:
+def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effort | None = None) -> Plan:
     """Where every pod goes, and what has to be bought for it.
 
     A plan only counts if it leaves nobody out whom first fit would place; of those that do, the cheapest wins.
     """
-    granted = effort or Unlimited()
-    desk = Desk(problem)
+    trials = _Trials(problem, effort or Unlimited(), reporter)
     charged = charge(problem)
-    at_home = _placed(problem, (AtHome,) if problem.nodes else (), granted, desk)
+    at_home = trials.all((AtHome,)) if problem.nodes else []
     if at_home:
         return _best(at_home, charged)
-    planners = _planners(len(problem.pods), desk.classes)
-    runs = _placed(problem, planners, granted, desk)
+    planners = _planners(len(problem.pods), trials.desk.classes)
+    runs = trials.all(planners)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
     if len(problem.pods) <= FEW:
-        runs += [_favouring(favourite, problem, granted, desk) for favourite in desk.domains()[:FAVOURITES]]
+        runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
-        runs += _placed(_charging(problem, 0.0 if charged else NODE_PRICE), by_price, granted, desk)
+        runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
     complete = [run for run in runs if run.sound and not run.left_over()]
     for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
         if complete:
             break
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
-        runs += _placed(_charging(problem, dearer * NODE_PRICE), by_price, granted, desk)
+        runs += trials.charging(dearer * NODE_PRICE).all(by_price)
         complete = [run for run in runs if run.sound and not run.left_over()]
-    net = Run(problem, granted, desk, cost_max=min((_charged(run, charged) for run in complete), default=None))
-    try:
-        net.place()
-    except TooDear:
+    net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
+    if net is None:
         plan = _best(complete, charged)
         if not plan.dropped:
             return plan
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
-        net = Run(problem, granted, desk)
-        net.place()
+        net = trials.one(Run)
     if net.left_over():
-        net = _in_turn(problem, granted, desk, net)
+        net = _in_turn(trials, net)
     if net.left_over() and net.reserved():
-        net = _fewer_left(net, Run(_on_the_market(problem), granted, desk))
+        net = _fewer_left(net, trials.on_the_market().one(Run))
     if net.left_over() and _limits_and_priorities(problem):
-        net = _by_priority(problem, granted, desk, net)
+        net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
     if refused and not rivals:
         # All others leave out somebody else. They may still find something cheaper for those whom first fit places.
-        again = _placed(problem, planners, granted, desk, without=net.waiting())
+        again = trials.all(planners, without=net.waiting())
         rivals = [run for run in again if run.sound and run.left_over() <= refused]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
     return _best([net, *rivals], charged)
 
 
-def _placed(
-    problem: Problem, planners: Iterable[type[Run]], effort: Effort, desk: Desk, without: frozenset[int] = frozenset()
-) -> list[Run]:
-    runs: list[Run] = []
-    for planner in planners:
-        run = planner(problem, effort, desk, without=without)
-        with suppress(NothingNew):
+class _Trials:
+    """Runs of one question, one after the other: what they share, and who hears of them."""
+
+    def __init__(
+        self, problem: Problem, effort: Effort, reporter: Reporter | None, desk: Desk | None = None, how: str = ""
+    ) -> None:
+        self.problem = problem
+        self.desk = desk or Desk(problem)
+        self._effort = effort
+        self._reporter = reporter
+        self._how = how
+
+    def all(self, planners: Iterable[type[Run]], without: frozenset[int] = frozenset()) -> list[Run]:
+        """One run of each way; those that find out that they have nothing to add are left out."""
+        runs: list[Run] = []
+        for planner in planners:
+            with suppress(NothingNew):
+                runs.append(self.one(planner, without))
+        return runs
+
+    def one(self, planner: type[Run], without: frozenset[int] = frozenset()) -> Run:
+        """One run to its end."""
+        return self._placed(planner(self.problem, self._effort, self.desk, without=without))
+
+    def favouring(self, key: str, domain: str) -> Run:
+        """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
+        run = FavouringRun(self.problem, self._effort, self.desk)
+        run.favour(key, domain)
+        return self._placed(run)
+
+    def first_fit(self, cost_max: float | None) -> Run | None:
+        """The plain run, unless it turns out dearer than that."""
+        try:
+            return self._placed(Run(self.problem, self._effort, self.desk, cost_max=cost_max))
+        except TooDear:
+            return None
+
+    def charging(self, price: float) -> "_Trials":
+        """The same with another node price."""
+        return self._under(replace(self.problem.policy, node_price=price), f"node price {price:g}")
+
+    def on_the_market(self) -> "_Trials":
+        """The same without what is reserved."""
+        return self._under(replace(self.problem.policy, reserved_capacity=False), "without reservations")
+
+    def _under(self, policy: Policy, how: str) -> "_Trials":
+        return _Trials(replace(self.problem, policy=policy), self._effort, self._reporter, self.desk, how)
+
+    def _placed(self, run: Run) -> Run:
+        if self._reporter is None:
             run.place()
-            runs.append(run)
-    return runs
+            return run
+        name = f"{run.planner}, {self._how}" if self._how else run.planner
+        self._reporter.trying(name)
+        try:
+            run.place()
+        except NothingNew:
+            self._reporter.tried(Attempt(planner=name, outcome=NOTHING_NEW))
+            raise
+        except TooDear:
+            self._reporter.tried(Attempt(planner=name, outcome=DEARER))
+            raise
+        self._reporter.tried(_told(name, run))
+        return run
 
 
-def _favouring(favourite: tuple[str, str], problem: Problem, effort: Effort, desk: Desk) -> Run:
-    """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
-    run = FavouringRun(problem, effort, desk)
-    run.favour(*favourite)
-    run.place()
-    return run
-
-
-def _charging(problem: Problem, price: float) -> Problem:
-    return replace(problem, policy=replace(problem.policy, node_price=price))
+def _told(name: str, run: Run) -> Attempt:
+    if not run.sound:
+        return Attempt(planner=name, outcome=UNSOUND)
+    left = run.left_over().total()
+    outcome = LEFT_OVER if left else COMPLETE
+    return Attempt(planner=name, outcome=outcome, nodes=len(run.claims), price=run.price(), left_over=left)
 
 
 def _best(runs: list[Run], charged: float) -> Plan:
@@ -152,13 +199,15 @@ def _limits_and_priorities(problem: Problem) -> bool:
     return len(priorities) > 1 and _limits(problem)
 
 
-def _in_turn(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
+def _in_turn(trials: _Trials, net: Run) -> Run:
     """Who is left out is decided by age, then by name, as long as no more pods are left out for it."""
-    run = InTurn(problem, effort, desk)
-    one_by_one, by_class = ([each.of_pod[at].number for at in each.queue()] for each in (run, net))
-    if one_by_one == by_class and not any(each.held for each in net.classes):
-        return net
-    run.place()
+    if not any(each.held for each in net.classes):
+        one_by_one, by_class = (
+            [net.of_pod[at].number for at in trials.desk.queue(False, turn)] for turn in (True, False)
+        )
+        if one_by_one == by_class:
+            return net
+    run = trials.one(InTurn)
     return run if run.left_over().total() <= net.left_over().total() else net
 
 
@@ -167,18 +216,11 @@ def _fewer_left(net: Run, run: Run) -> Run:
 
     A reservation may be too small for a group that has to be together: then the first to use it keeps the others out.
     """
-    run.place()
     return run if run.left_over().total() < net.left_over().total() else net
 
 
-def _on_the_market(problem: Problem) -> Problem:
-    return replace(problem, policy=replace(problem.policy, reserved_capacity=False))
-
-
-def _by_priority(problem: Problem, effort: Effort, desk: Desk, net: Run) -> Run:
+def _by_priority(net: Run, run: Run) -> Run:
     """Who is left out when limits bind is decided by priority, as long as no more pods are left out for it."""
-    run = ImportantFirst(problem, effort, desk)
-    run.place()
     fewer = run.left_over().total() <= net.left_over().total()
     return run if fewer and run.least_refused() < net.least_refused() else net
 

@@ -78,3 +78,13 @@ def test_it_is_about_a_whole_plan_of_manifests(more: list[str]) -> None:
     result = CliRunner().invoke(cli, ["plan", "--bound", *more], input="{}")
 
     assert result.exit_code == 2
+
+
+def test_beside_the_bound_stands_what_came_of_each_way_of_planning(manifests: str) -> None:
+    drawn = CliRunner().invoke(cli, ["plan", "-f", manifests, "--bound"])
+    told = json.loads(CliRunner().invoke(cli, ["plan", "-f", manifests, "-o", "json"]).stdout)
+
+    assert "Ways to plan that were tried\nPLANNER" in drawn.output
+    best = min(each["hourly"] for each in told["attempts"] if each["outcome"] == "complete")
+    assert best == pytest.approx(told["summary"]["hourly"])
+    assert "first-fit" in [each["planner"] for each in told["attempts"]]

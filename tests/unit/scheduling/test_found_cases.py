@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.builders import (
+    Heard,
     away_from,
     existing_node,
     instance_type,
@@ -26,7 +27,6 @@ from joiner.model.labels import ARCH, HOSTNAME, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
-from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
@@ -266,21 +266,12 @@ def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("limits", "dearer"), [({"cpu": "1000"}, 0), ({"nodes": "1"}, 4)])
-def test_nodes_are_made_dearer_only_where_limits_bind(
-    limits: dict[str, str], dearer: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    charged: list[float] = []
-    real = scheduling._charging
+def test_nodes_are_made_dearer_only_where_limits_bind(limits: dict[str, str], dearer: int) -> None:
+    heard = Heard()
 
-    def charging(problem: Problem, price: float) -> Problem:
-        charged.append(price)
-        return real(problem, price)
+    schedule(problem([*pods(20, cpu="3"), pod("nowhere", cpu="1000")], node_pool(limits=limits)), reporter=heard)
 
-    monkeypatch.setattr(scheduling, "_charging", charging)
-
-    schedule(problem([*pods(20, cpu="3"), pod("nowhere", cpu="1000")], node_pool(limits=limits)))
-
-    assert len(charged) == dearer
+    assert len({name.partition("node price")[2] for name in heard.begun if "node price" in name}) == dearer
 
 
 def test_a_pod_goes_to_the_zone_where_it_costs_least_not_where_all_types_do_on_average() -> None:
