@@ -304,6 +304,18 @@ class Openings:
         amounts = tuple(map(int.__add__, claim.amounts, each.amounts))
         return joined is not None and isinstance(self._bought(claim, each, joined, amounts, new=False), Fitting)
 
+    def could_take(self, template: Template, each: PodClass, step: Step) -> bool:
+        """Whether a claim of the pool could take the pod if it came first and topology had no say."""
+        if not self.tolerates(template, step):
+            return False
+        joined = self._joined.of(template.requirements, step.requirements)
+        if joined is None:
+            return not template.requirements.conflicts(step.requirements)  # the label may come with another pod
+        units = template.usable & template.within_limits() & template.large_enough(each.amounts, each.ports)
+        placed = (self._joined.of(joined, place) for place in step.places)
+        terms = (template.stock.terms(each) for each in placed if each is not None)
+        return any(units & each.described & (each.for_sale | each.machines) for each in terms)
+
     def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
         more = each.volumes.attachments
         together = {driver: claim.attached.get(driver, frozenset()) | volumes for driver, volumes in more.items()}

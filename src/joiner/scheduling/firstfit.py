@@ -1,5 +1,6 @@
 """First fit with another order, another taste in domains, or less patience."""
 
+from joiner.scheduling.classes import PodClass
 from joiner.scheduling.run import NothingNew, Run
 
 
@@ -24,20 +25,32 @@ class FavouringRun(Run):
 
 
 class AtHome(Run):
-    """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan."""
+    """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan.
+
+    Pods that nobody can place are no reason to plan on: a cluster may have them for weeks.
+    """
 
     def place(self) -> None:
-        """Place everybody, or give up at the first who would need a claim."""
-        for position in self.queue():
+        """Place everybody, or give up at the first who might need a claim."""
+        hopeless: list[int] = []
+        for position in self.wanted():
             each = self.of_pod[position]
-            if (
-                each.number in self.ignored
-                or each.steps[0].impossible
-                or not self.on_node(each, position, each.steps[0])
-            ):
+            if not each.steps[0].impossible and self.on_node(each, position, each.steps[0]):
+                self.moved()
+            elif self._has_hope(each):
                 raise NothingNew
-            self.moved()
-        self.settle([])
+            else:
+                hopeless.append(position)
+        self.settle(hopeless)
+
+    def _has_hope(self, each: PodClass) -> bool:
+        """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""
+        return any(
+            any(self.openings.could_take(template, each, step) for template in self.templates)
+            or self.could_be_on_node(each, step)
+            for step in each.steps
+            if not step.impossible
+        )
 
 
 class InTurn(Run):

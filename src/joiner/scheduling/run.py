@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
@@ -216,12 +217,23 @@ class Run:
                 step.closed_nodes |= 1 << node.number
         return False
 
+    def could_be_on_node(self, each: PodClass, step: Step) -> bool:
+        """Whether a node that is there would take the pod if it came first and topology had no say."""
+        nodes = self._desk.nodes()
+        refused = (nodes[at].refused(each, step) for at in np.flatnonzero(self._roomy(self._desk.left(), each, step)))
+        return any(why is None or why.rule in PASSING for why in refused)
+
+    def _roomy(self, left_on_nodes: npt.NDArray[np.float64], each: PodClass, step: Step) -> npt.NDArray[np.bool_]:
+        """The nodes that have the labels and the room."""
+        roomy = self._desk.nodes_agreeing(step.requirements).copy()
+        for left, wanted in zip(left_on_nodes, each.amounts, strict=True):
+            if wanted:
+                roomy &= left >= float(wanted)
+        return roomy
+
     def _likely_nodes(self, each: PodClass, step: Step) -> Iterable[int]:
         """The nodes that have the labels and the room, and are in no domain that is out of the question."""
-        likely = self._desk.nodes_agreeing(step.requirements).copy()
-        for left, wanted in zip(self._left_on_nodes, each.amounts, strict=True):
-            if wanted:
-                likely &= left >= float(wanted)
+        likely = self._roomy(self._left_on_nodes, each, step)
         for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
             if group.key != HOSTNAME:
                 there = self._desk.nodes_in(group.key)
