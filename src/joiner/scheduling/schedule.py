@@ -200,7 +200,7 @@ def _limits_and_priorities(problem: Problem) -> bool:
 
 
 def _in_turn(trials: _Trials, net: Run) -> Run:
-    """Who is left out is decided by age, then by name, as long as no more pods are left out for it."""
+    """Who is left out is decided by age, then by name, unless another plan places all those and more."""
     if not any(each.held for each in net.classes):
         one_by_one, by_class = (
             [net.of_pod[at].number for at in trials.desk.queue(False, turn)] for turn in (True, False)
@@ -208,7 +208,7 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
         if one_by_one == by_class:
             return net
     run = trials.one(InTurn)
-    return run if run.left_over().total() <= net.left_over().total() else net
+    return net if net.left_over() < run.left_over() else run
 
 
 def _fewer_left(net: Run, run: Run) -> Run:

@@ -27,6 +27,7 @@ from joiner.model.labels import ARCH, HOSTNAME, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.model.taints import Taint
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
@@ -336,3 +337,26 @@ def test_who_joins_later_decides_which_of_two_equal_domains_is_best() -> None:
     plan = schedule(problem(together, types=kinds))
 
     assert (plan.price, [len(claim.pods) for claim in plan.claims]) == (3.0, [3])
+
+
+def test_who_comes_first_has_a_place_though_more_pods_had_one_without_it() -> None:
+    common: dict[str, Any] = {"labels": {"app": "db"}, "nodeSelector": {ZONE: "a"}}
+    others = [pod(f"db-{n}", affinity=away_from("db"), **common) for n in (1, 2)]
+    alone = pod("db-0", affinity=away_from("db", ZONE), **common)
+
+    plan = schedule(problem([*others, alone]))
+
+    assert [claim.pods for claim in plan.claims] == [("default/db-0",)]
+
+
+@pytest.mark.parametrize("effect", ["PreferNoSchedule", "NoSchedule"])
+def test_daemons_come_to_nodes_that_would_rather_not_have_them(effect: Any) -> None:
+    node = existing_node(
+        taints=(Taint(key="slow", effect=effect),), allocatable=resources.of(cpu=2, memory="8Gi", pods=9)
+    )
+    daemon = pod("daemon", cpu="1")
+    waiting = pod(cpu="2", tolerations=[{"operator": "Exists"}])
+
+    plan = schedule(problem([waiting], nodes=(node,), daemons=(daemon,)))
+
+    assert bool(plan.claims) is (effect == "PreferNoSchedule")
