@@ -68,13 +68,13 @@ def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
     for note in (*missed, *question.notes):
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
     prices = tuple(dict.fromkeys(each.prices for each in pools))
-    listener = _Listener(len(question.problem.pods))
+    listener = Listener(len(question.problem.pods))
     plan = schedule(question.problem, reporter=listener)
     listener.close()
     return planview.View(question, plan, prices, tuple(missed), tuple(listener.attempts))
 
 
-class _Listener:
+class Listener:
     """Hears of every way of planning that is tried. Whoever waits for many pods at a terminal sees which it is."""
 
     def __init__(self, pods: int) -> None:
@@ -83,13 +83,16 @@ class _Listener:
         self._shown = pods >= _MANY and sys.stderr.isatty()
 
     def trying(self, planner: str) -> None:
+        """A way of planning begins."""
         if self._shown:
             click.echo(f"{_FRESH_LINE}planning for {self._pods} pods: {planner}", nl=False, err=True)
 
     def tried(self, attempt: Attempt) -> None:
+        """It has come to its end."""
         self.attempts.append(attempt)
 
     def close(self) -> None:
+        """The plan is there: what was shown goes."""
         if self._shown:
             click.echo(_FRESH_LINE, nl=False, err=True)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from joiner.cli import planmanifests
 from joiner.cli.main import cli
 
 MANIFESTS = """\
@@ -88,3 +89,20 @@ def test_beside_the_bound_stands_what_came_of_each_way_of_planning(manifests: st
     best = min(each["hourly"] for each in told["attempts"] if each["outcome"] == "complete")
     assert best == pytest.approx(told["summary"]["hourly"])
     assert "first-fit" in [each["planner"] for each in told["attempts"]]
+
+
+@pytest.mark.parametrize(
+    ("pods", "at_terminal", "told"), [(5_000, True, True), (5_000, False, False), (5, True, False)]
+)
+def test_who_waits_at_a_terminal_for_many_pods_sees_what_is_tried(
+    pods: int, at_terminal: bool, told: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: at_terminal)
+
+    listener = planmanifests.Listener(pods)
+    listener.trying("rounded")
+    listener.close()
+
+    said = capsys.readouterr().err
+    assert ("planning for 5000 pods: rounded" in said) is told
+    assert not said or said.endswith("\r\x1b[K")  # and leaves no trace
