@@ -39,7 +39,10 @@ Exit codes:
     help="Also say what preferences, spread and affinity cost, by planning again without each.",
 )
 @click.option(
-    "--bound", "bounded", is_flag=True, help="Also say what no plan can cost less than, and how near this one is."
+    "--bound",
+    "bounded",
+    is_flag=True,
+    help="Also say what no plan can cost less than, how near this one is, and what each way of planning came to.",
 )
 @click.option(
     "--scenario",
