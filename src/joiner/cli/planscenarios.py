@@ -11,7 +11,7 @@ import msgspec
 
 from joiner.cli import answer, inputs, scenario, wire
 from joiner.clock import SystemClock
-from joiner.scheduling.schedule import schedule
+from joiner.scheduling.schedule import load, schedule
 
 
 def answer_all(name: str, *, debug: bool) -> None:
@@ -42,6 +42,7 @@ def _answers(data: bytes, folder: str, *, debug: bool) -> Iterator[dict[str, Any
         yield answer.failure(str(error), error.name)
         return
     del data
+    load(len(question.problem.pods))
     # What was read lives until the answer is written: the collector need not look at it again and again.
     gc.freeze()
     try:

@@ -45,14 +45,26 @@ def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
         return (PricedRun, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
     if pods <= TINY:
         return (*BY_HAND, *looking)
+    rounded, repriced = _by_programme()
+    if pods <= SMALL:
+        return (*BY_HAND, *looking, rounded, repriced)
+    if pods < LARGE:
+        return (PricedRun, rounded)
+    return (rounded,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
+
+
+def _by_programme() -> tuple[type[Run], type[Run]]:
+    """Ways to plan that first find out what each pod is worth when all are served together."""
     # Only now: whoever has a few pods need not load the linear programme.
     from joiner.scheduling.lpround import RepricedRun, RoundedRun
 
-    if pods <= SMALL:
-        return (*BY_HAND, *looking, RoundedRun, RepricedRun)
-    if pods < LARGE:
-        return (PricedRun, RoundedRun)
-    return (RoundedRun,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
+    return RoundedRun, RepricedRun
+
+
+def load(pods: int) -> None:
+    """Load what planning for so many pods takes, for those who look at the clock when they plan."""
+    if pods > TINY:
+        _by_programme()
 
 
 def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effort | None = None) -> Plan:
