@@ -69,8 +69,10 @@ def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
     prices = tuple(dict.fromkeys(each.prices for each in pools))
     listener = Listener(len(question.problem.pods))
-    plan = schedule(question.problem, reporter=listener)
-    listener.close()
+    try:
+        plan = schedule(question.problem, reporter=listener)
+    finally:
+        listener.close()
     return planview.View(question, plan, prices, tuple(missed), tuple(listener.attempts))
 
 

@@ -40,6 +40,7 @@ BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """The moment at which scenarios are judged: nothing in them may depend on today."""
 APPLIED: Final = "applied"
 
+_NO_SCENARIO: Final = "this is no scenario: {}"
 _UNSCHEDULABLE: Final = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
 _PENDING: Final = PodStatus(phase="Pending", conditions=(_UNSCHEDULABLE,))
 
@@ -92,7 +93,7 @@ def read(data: bytes, folder: str | PathLike[str]) -> Scenario:
     try:
         wire = decoded(data, WireScenario)
     except Malformed as error:
-        raise Unanswerable(f"this is no scenario: {error}", _title(data)) from None
+        raise Unanswerable(_NO_SCENARIO.format(error), _title(data)) from None
     try:
         return _scenario(wire, folder)
     except Malformed as error:
@@ -149,7 +150,10 @@ def _types(wire: WireScenario, folder: str | PathLike[str]) -> dict[str, Instanc
 
 
 def _written(wire: WireScenario, folder: str | PathLike[str]) -> Iterator[WireType]:
-    yield from _one_by_one(wire.instance_types)
+    try:
+        yield from _one_by_one(wire.instance_types)
+    except Malformed as error:
+        raise Unanswerable(_NO_SCENARIO.format(error)) from None
     name = wire.instance_types_file
     if not name:
         return

@@ -126,7 +126,7 @@ def decoded(data: bytes | Raw, kind: type[T], where: str = "") -> T:
         if b"null" not in bytes(data):
             raise Malformed(_at(where, problem)) from None
     except _NOT_JSON as problem:
-        raise Malformed(str(problem)) from None
+        raise Malformed(_at(where, problem)) from None
     cleaned = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
     try:
         return msgspec.json.decode(cleaned, type=kind, dec_hook=_hook)
@@ -134,11 +134,11 @@ def decoded(data: bytes | Raw, kind: type[T], where: str = "") -> T:
         raise Malformed(_at(where, problem)) from None
 
 
-def _at(where: str, problem: msgspec.ValidationError) -> str:
-    message = str(problem)
+def _at(where: str, problem: Exception) -> str:
+    said, inside, rest = str(problem).rpartition(" - at `$")
     if not where:
-        return message
-    return message.replace("at `$", f"at `$.{where}") if "at `$" in message else f"{message} - at `$.{where}`"
+        return str(problem)
+    return f"{said}{inside}.{where}{rest}" if inside else f"{rest} - at `$.{where}`"
 
 
 def _without_nulls(raw: Any) -> Any:

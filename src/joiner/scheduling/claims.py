@@ -312,9 +312,14 @@ class Openings:
         if joined is None:
             return not template.requirements.conflicts(step.requirements)  # the label may come with another pod
         units = template.usable & template.within_limits() & template.large_enough(each.amounts, each.ports)
-        placed = (self._joined.of(joined, place) for place in step.places)
-        terms = (template.stock.terms(each) for each in placed if each is not None)
-        return any(units & each.described & (each.for_sale | each.machines) for each in terms)
+        return any(self._could_be_at(template, joined, place, units) for place in step.places)
+
+    def _could_be_at(self, template: Template, joined: Requirements, place: Requirements, units: int) -> bool:
+        placed = self._joined.of(joined, place)
+        if placed is None:
+            return not joined.conflicts(place)
+        terms = template.stock.terms(placed)
+        return bool(units & terms.described & (terms.for_sale | terms.machines))
 
     def _attachable(self, claim: Claim, each: PodClass, units: int) -> int:
         more = each.volumes.attachments

@@ -27,21 +27,25 @@ class FavouringRun(Run):
 class AtHome(Run):
     """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan.
 
-    Pods that nobody can place are no reason to plan on: a cluster may have them for weeks.
+    Pods that are too large or too choosy for everybody are no reason to plan on: a cluster may have them for weeks.
     """
+
+    planner = "first-fit, at home"
 
     def place(self) -> None:
         """Place everybody, or give up at the first who might need a claim."""
-        hopeless: list[int] = []
+        hopeless: dict[int, list[int]] = {}
         for position in self.wanted():
             each = self.of_pod[position]
-            if not each.steps[0].impossible and self.on_node(each, position, each.steps[0]):
+            if each.number in hopeless:
+                hopeless[each.number].append(position)
+            elif not each.steps[0].impossible and self.on_node(each, position, each.steps[0]):
                 self.moved()
             elif self._has_hope(each):
                 raise NothingNew
             else:
-                hopeless.append(position)
-        self.settle(hopeless)
+                hopeless[each.number] = [position]
+        self.settle([position for positions in hopeless.values() for position in positions])
 
     def _has_hope(self, each: PodClass) -> bool:
         """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""

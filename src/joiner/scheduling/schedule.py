@@ -102,7 +102,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if net.left_over():
         net = _in_turn(trials, net)
     if net.left_over() and net.reserved():
-        net = _fewer_left(net, trials.on_the_market().one(Run))
+        net = _fewer_left(net, trials.on_the_market().one(type(net)))
     if net.left_over() and _limits_and_priorities(problem):
         net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()

@@ -106,3 +106,19 @@ def test_who_waits_at_a_terminal_for_many_pods_sees_what_is_tried(
     said = capsys.readouterr().err
     assert ("planning for 5000 pods: rounded" in said) is told
     assert not said or said.endswith("\r\x1b[K")  # and leaves no trace
+
+
+def test_what_is_shown_meanwhile_goes_also_when_planning_breaks_off(
+    manifests: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+    monkeypatch.setattr(planmanifests.Listener, "close", lambda listener: closed.append(True))
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planmanifests, "schedule", interrupted)
+
+    CliRunner().invoke(cli, ["plan", "-f", manifests])
+
+    assert closed

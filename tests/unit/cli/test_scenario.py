@@ -212,7 +212,11 @@ def test_options_become_the_policy() -> None:
         pytest.param({"pods": [pod("a"), pod("a")]}, "pod a appears twice", id="a pod twice"),
         pytest.param({"nodePools": [{}]}, "nodePools[0] has no name", id="a pool without name"),
         pytest.param({"instanceTypes": [instance_type()] * 2}, '"four" appears twice', id="a type twice"),
-        pytest.param({"instanceTypes": [instance_type(), 3]}, "`int` - at `$.instanceTypes[1]`", id="no type"),
+        pytest.param(
+            {"instanceTypes": [instance_type(), 3]},
+            "this is no scenario: Expected `object`, got `int` - at `$.instanceTypes[1]`",
+            id="no type",
+        ),
         pytest.param(
             {"instanceTypes": [instance_type(offerings=3)]}, "`$.instanceTypes[0].offerings`", id="no offerings"
         ),

@@ -3,14 +3,18 @@
 from typing import Any
 
 import pytest
-from tests.builders import Heard, away_from, existing_node, node_pool, pod, pods, problem
+from tests.builders import Heard, away_from, existing_node, node_pool, pod, pods, problem, requirement
 
-from joiner.model import resources
+from joiner.model.codec import decode
 from joiner.model.labels import ZONE
 from joiner.model.pod import Pod
-from joiner.scheduling.problem import Problem
+from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.firstfit import AtHome
+from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.schedule import schedule
 
+TEAM = "example.com/team"
 FULL = node_pool(limits={"nodes": "0"})
 
 
@@ -40,18 +44,65 @@ def test_a_pod_that_nobody_can_place_is_no_reason_to_plan(hopeless: Pod, pool: A
     assert plan.placements == {"node-a": ("default/web-0", "default/web-1")}
 
 
+def any_of(*terms: dict[str, Any]) -> dict[str, Any]:
+    required = {"nodeSelectorTerms": [{"matchExpressions": [term]} for term in terms]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+NOWHERE, IN_B = requirement(ZONE, "In", "nowhere"), requirement(ZONE, "In", "b")
+
+
 @pytest.mark.parametrize(
-    ("hopeful", "node"),
+    ("hopeful", "pool"),
     [
-        pytest.param(pod("new", cpu="8"), {}, id="a node can be bought"),
-        pytest.param(pod("new", cpu="2"), {"used": resources.of(cpu="1")}, id="others took its place"),
-        pytest.param(pod("new", affinity=away_from("web", ZONE)), {}, id="only topology is against it"),
+        pytest.param(pod("new", cpu="8"), node_pool(), id="a node can be bought"),
+        pytest.param(pod("new", cpu="3"), FULL, id="others took its place"),
+        pytest.param(pod("new", affinity=away_from("web", ZONE)), FULL, id="only topology is against it"),
+        pytest.param(pod("new", nodeSelector={TEAM: "x"}), node_pool(), id="another pod may bring the label"),
+        pytest.param(pod("new", affinity=any_of(NOWHERE, IN_B)), node_pool(), id="another term is possible"),
+        pytest.param(pod("new", claims=["far", "anywhere"]), node_pool(), id="another place is possible"),
+        pytest.param(pod("new", claims=["labelled"]), node_pool(), id="another pod may bring the label of a volume"),
     ],
 )
-def test_a_pod_that_might_have_a_place_is_planned_for(hopeful: Pod, node: dict[str, Any]) -> None:
-    asked = problem([*pods(2, labels={"app": "web"}), hopeful], nodes=(existing_node(**node),))
+def test_a_pod_that_might_have_a_place_is_planned_for(hopeful: Pod, pool: Any) -> None:
+    places = {
+        "far": [NOWHERE, IN_B],
+        "anywhere": [requirement(ZONE, "Exists")],
+        "labelled": [requirement(TEAM, "In", "x")],
+    }
+    storage = Storage(claims=tuple(map(claim, places)), volumes=tuple(volume(*place) for place in places.items()))
+    asked = problem([*pods(2, labels={"app": "web"}), hopeful], pool, nodes=(existing_node(),), storage=storage)
 
     assert ways(asked) > 1
+
+
+def claim(name: str) -> PersistentVolumeClaim:
+    metadata = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    return decode(
+        {"metadata": metadata, "spec": {"volumeName": name}, "status": {"phase": "Bound"}}, PersistentVolumeClaim
+    )
+
+
+def volume(name: str, places: list[dict[str, Any]]) -> PersistentVolume:
+    terms = [{"matchExpressions": [place]} for place in places]
+    spec = {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    return decode({"metadata": {"name": name}, "spec": spec}, PersistentVolume)
+
+
+def test_pods_that_are_alike_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = AtHome.could_be_on_node
+
+    def could_be_on_node(self: AtHome, each: PodClass, step: Step) -> bool:
+        asked.append(each.pod.name)
+        return real(self, each, step)
+
+    monkeypatch.setattr(AtHome, "could_be_on_node", could_be_on_node)
+
+    plan = schedule(problem([*pods(2), *pods(50, "huge", cpu="1000")], nodes=(existing_node(),)))
+
+    assert asked == ["huge-0"]
+    assert len(plan.refusals) == 50
 
 
 def test_who_could_have_gone_first_is_planned_for_though_nothing_can_be_bought() -> None:

@@ -20,7 +20,7 @@ from tests.builders import (
     spread_over,
 )
 
-from joiner.catalog.market import InstanceType
+from joiner.catalog.market import InstanceType, Offering
 from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import ARCH, HOSTNAME, ZONE
@@ -28,8 +28,10 @@ from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
+from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.firstfit import InTurn
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.run import NothingNew, Run
@@ -97,16 +99,20 @@ def bound_volume(name: str, zone: str) -> tuple[PersistentVolumeClaim, Persisten
     return decode(claim, PersistentVolumeClaim), decode(volume, PersistentVolume)
 
 
+@pytest.mark.parametrize("beside", [[], [pod("nowhere", cpu="1000")]], ids=["alone", "beside one that is left out"])
 @pytest.mark.parametrize("held", ["first", "second"])
-def test_a_pod_that_may_be_anywhere_leaves_the_zone_to_its_sibling_whose_volume_is_there(held: str) -> None:
+def test_a_pod_that_may_be_anywhere_leaves_the_zone_to_its_sibling_whose_volume_is_there(
+    held: str, beside: list[Pod]
+) -> None:
     claim, volume = bound_volume("data", "b")
     rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web", minDomains=3)]}
     waiting = [pod(name, claims=["data"] if name == held else [], **rule) for name in ("first", "second")]
     node = existing_node("there", zone="b")
 
-    plan = schedule(problem(waiting, nodes=(node,), storage=Storage(claims=(claim,), volumes=(volume,))))
+    asked = problem([*waiting, *beside], nodes=(node,), storage=Storage(claims=(claim,), volumes=(volume,)))
+    plan = schedule(asked)
 
-    assert not plan.refusals
+    assert len(plan.refusals) == len(beside)
 
 
 def test_a_pod_that_is_left_over_does_not_make_the_others_dearer() -> None:
@@ -339,12 +345,14 @@ def test_who_joins_later_decides_which_of_two_equal_domains_is_best() -> None:
     assert (plan.price, [len(claim.pods) for claim in plan.claims]) == (3.0, [3])
 
 
-def test_who_comes_first_has_a_place_though_more_pods_had_one_without_it() -> None:
+@pytest.mark.parametrize("more", [[], [offering("reserved", "a", 0.001, available=5, reservation="r")]])
+def test_who_comes_first_has_a_place_though_more_pods_had_one_without_it(more: list[Offering]) -> None:
     common: dict[str, Any] = {"labels": {"app": "db"}, "nodeSelector": {ZONE: "a"}}
     others = [pod(f"db-{n}", affinity=away_from("db"), **common) for n in (1, 2)]
     alone = pod("db-0", affinity=away_from("db", ZONE), **common)
+    kind = instance_type("m", [offering(zone="a"), *more], capacity=resources.of(cpu=2, memory="8Gi", pods=9))
 
-    plan = schedule(problem([*others, alone]))
+    plan = schedule(problem([*others, alone], types=(kind,)))
 
     assert [claim.pods for claim in plan.claims] == [("default/db-0",)]
 
@@ -360,3 +368,16 @@ def test_daemons_come_to_nodes_that_would_rather_not_have_them(effect: Any) -> N
     plan = schedule(problem([waiting], nodes=(node,), daemons=(daemon,)))
 
     assert bool(plan.claims) is (effect == "PreferNoSchedule")
+
+
+def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
+    claim, volume = bound_volume("data", "a")
+    rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web")]}
+    waiting = [pod("web-0", **rule), pod("web-1", claims=["data"], **rule), pod("nowhere", cpu="1000")]
+    trials = scheduling._Trials(
+        problem(waiting, storage=Storage(claims=(claim,), volumes=(volume,))), Unlimited(), None
+    )
+    net = trials.one(Run)
+
+    assert trials.one(InTurn).left_over() > net.left_over()
+    assert scheduling._in_turn(trials, net) is net
