@@ -11,6 +11,7 @@ from joiner.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NO
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
+from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
@@ -191,6 +192,17 @@ def near_term(app: str, key: str, **more: Any) -> dict[str, Any]:
 def spread_over(app: str, key: str = ZONE, skew: int = 1, **more: Any) -> dict[str, Any]:
     """A spread constraint on the pods of an app."""
     return {"topologyKey": key, "maxSkew": skew, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def bound_volume(name: str, *places: dict[str, Any]) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+    """A claim and the volume it is bound to, which is to be had where one of these requirements holds."""
+    claim = {
+        "metadata": {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": name},
+    }
+    there = {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]} for place in places]}}
+    volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": there}}
+    return decode(claim, PersistentVolumeClaim), decode(volume, PersistentVolume)
 
 
 class Heard:

@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.builders import Heard, away_from, existing_node, node_pool, pod, pods, problem, requirement
+from tests.builders import Heard, away_from, bound_volume, existing_node, node_pool, pod, pods, problem, requirement
 
-from joiner.model.codec import decode
 from joiner.model.labels import ZONE
 from joiner.model.pod import Pod
-from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.firstfit import AtHome
 from joiner.scheduling.problem import Problem, Storage
@@ -70,23 +68,11 @@ def test_a_pod_that_might_have_a_place_is_planned_for(hopeful: Pod, pool: Any) -
         "anywhere": [requirement(ZONE, "Exists")],
         "labelled": [requirement(TEAM, "In", "x")],
     }
-    storage = Storage(claims=tuple(map(claim, places)), volumes=tuple(volume(*place) for place in places.items()))
+    claims, volumes = zip(*(bound_volume(name, *terms) for name, terms in places.items()), strict=True)
+    storage = Storage(claims=claims, volumes=volumes)
     asked = problem([*pods(2, labels={"app": "web"}), hopeful], pool, nodes=(existing_node(),), storage=storage)
 
     assert ways(asked) > 1
-
-
-def claim(name: str) -> PersistentVolumeClaim:
-    metadata = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    return decode(
-        {"metadata": metadata, "spec": {"volumeName": name}, "status": {"phase": "Bound"}}, PersistentVolumeClaim
-    )
-
-
-def volume(name: str, places: list[dict[str, Any]]) -> PersistentVolume:
-    terms = [{"matchExpressions": [place]} for place in places]
-    spec = {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
-    return decode({"metadata": {"name": name}, "spec": spec}, PersistentVolume)
 
 
 def test_pods_that_are_alike_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.builders import (
     Heard,
     away_from,
+    bound_volume,
     existing_node,
     instance_type,
     near_to,
@@ -22,7 +23,6 @@ from tests.builders import (
 
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model import resources
-from joiner.model.codec import decode
 from joiner.model.labels import ARCH, HOSTNAME, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
@@ -89,14 +89,8 @@ def test_a_preference_that_nobody_can_meet_does_not_cost_a_pod_its_other_terms()
     assert [claim.requirements[ZONE].values for claim in plan.claims] == [{"b"}]
 
 
-def bound_volume(name: str, zone: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
-    claim = {
-        "metadata": {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {"volumeName": name},
-    }
-    there = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement(ZONE, "In", zone)]}]}}
-    volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": there}}
-    return decode(claim, PersistentVolumeClaim), decode(volume, PersistentVolume)
+def volume_in(name: str, zone: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+    return bound_volume(name, requirement(ZONE, "In", zone))
 
 
 @pytest.mark.parametrize("beside", [[], [pod("nowhere", cpu="1000")]], ids=["alone", "beside one that is left out"])
@@ -104,7 +98,7 @@ def bound_volume(name: str, zone: str) -> tuple[PersistentVolumeClaim, Persisten
 def test_a_pod_that_may_be_anywhere_leaves_the_zone_to_its_sibling_whose_volume_is_there(
     held: str, beside: list[Pod]
 ) -> None:
-    claim, volume = bound_volume("data", "b")
+    claim, volume = volume_in("data", "b")
     rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web", minDomains=3)]}
     waiting = [pod(name, claims=["data"] if name == held else [], **rule) for name in ("first", "second")]
     node = existing_node("there", zone="b")
@@ -148,7 +142,7 @@ def test_a_group_that_stays_together_starts_on_a_node_that_is_bought_anyway() ->
 
 def stateful(zones: str, free: int, **rule: Any) -> Problem:
     """Pods that are held in these zones, and some that are free to go anywhere, all of one group that spreads over zones."""
-    stored = [bound_volume(f"held-{number}", zone) for number, zone in enumerate(zones)]
+    stored = [volume_in(f"held-{number}", zone) for number, zone in enumerate(zones)]
     storage = Storage(claims=tuple(claim for claim, _ in stored), volumes=tuple(volume for _, volume in stored))
     shape: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web", **rule)]}
     held = [pod(claim.name, claims=[claim.name], **shape) for claim, _ in stored]
@@ -315,7 +309,7 @@ def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[Run]) -> None
 
 def test_whom_first_fit_places_is_served_cheaply_also_where_a_cheap_plan_would_leave_out_somebody_else() -> None:
     zones = {"db-0": "a", "db-1": "b", "db-2": "c", "db-3": "a", "big": "b"}
-    stored = [bound_volume(name, zone) for name, zone in zones.items()]
+    stored = [volume_in(name, zone) for name, zone in zones.items()]
     storage = Storage(claims=tuple(claim for claim, _ in stored), volumes=tuple(volume for _, volume in stored))
     rule: dict[str, Any] = {"affinity": away_from("db"), "topologySpreadConstraints": [spread_over("db")]}
     stateful_set = [pod(f"db-{n}", "2", claims=[f"db-{n}"], labels={"app": "db"}, **rule) for n in range(4)]
@@ -371,7 +365,7 @@ def test_daemons_come_to_nodes_that_would_rather_not_have_them(effect: Any) -> N
 
 
 def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
-    claim, volume = bound_volume("data", "a")
+    claim, volume = volume_in("data", "a")
     rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web")]}
     waiting = [pod("web-0", **rule), pod("web-1", claims=["data"], **rule), pod("nowhere", cpu="1000")]
     trials = scheduling._Trials(
