@@ -80,6 +80,11 @@ def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> t
     return tuple(taint for taint in taints if not tolerates(tolerations, taint))
 
 
+def kept_off(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
+    """Whether some taint keeps the pod off a node for good; one that is only disliked does not."""
+    return any(taint.effect != "PreferNoSchedule" for taint in untolerated(taints, tolerations))
+
+
 def merged(taints: Iterable[Taint], more: Iterable[Taint]) -> tuple[Taint, ...]:
     """Both lists; where both have a taint, the first one's value stays."""
     result = list(taints)

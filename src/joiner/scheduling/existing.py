@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from joiner.model import podrequests, resources
 from joiner.model.labels import HOSTNAME, Vocabulary
 from joiner.model.pod import Pod
-from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, untolerated
+from joiner.model.taints import kept_off, untolerated
 from joiner.requirements import Requirements
 from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.claims import PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES, Refused
@@ -44,7 +44,7 @@ class OpenNode:
         running = [
             podrequests.of_pod(pod)
             for pod in daemons
-            if not untolerated(self.node.taints, (*pod.spec.tolerations, PREFER_NO_SCHEDULE_TOLERATION))
+            if not kept_off(self.node.taints, pod.spec.tolerations)
             and any(self.requirements.compatible(rule) for rule in node_rules(pod, vocabulary))
         ]
         return resources.add(*running)

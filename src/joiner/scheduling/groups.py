@@ -7,7 +7,7 @@ from joiner.model.affinity import PodAffinityTerm, TopologySpreadConstraint
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.podrules import is_terminal, is_terminating
-from joiner.model.taints import Taint, Toleration
+from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.topology import (
@@ -16,7 +16,6 @@ from joiner.scheduling.topology import (
     SPREAD,
     Group,
     NodeFilter,
-    kept_off,
     selector_identity,
     selector_of,
     spread_filter,

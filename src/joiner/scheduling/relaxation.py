@@ -15,7 +15,7 @@ import numpy.typing as npt
 from joiner.catalog.market import Offering
 from joiner.catalog.stock import flags
 from joiner.model.labels import HOSTNAME
-from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Taint, Toleration, untolerated
+from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirements
 from joiner.scheduling.classes import PodClass
 from joiner.scheduling.desk import key_of as pod_key
@@ -307,7 +307,7 @@ class _Shop:
 
     def _allowed(self, template: Template, rule: Rule, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
         """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
-        if untolerated(template.taints, (*rule.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+        if kept_off(template.taints, rule.tolerations):
             return []
         own = self._weak(template.requirements)
         found: list[tuple[int, int]] = []
@@ -353,7 +353,7 @@ class _Shop:
 
     def _stays(self, number: int, rule: Rule) -> bool:
         node = self._run.nodes[number]
-        if untolerated(node.node.taints, (*rule.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+        if kept_off(node.node.taints, rule.tolerations):
             return False
         own = node.requirements
         return any(own.compatible(each) for each in rule.nodes) and any(own.compatible(each) for each in rule.places)

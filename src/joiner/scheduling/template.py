@@ -9,7 +9,7 @@ from joiner.model.labels import Vocabulary
 from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, untolerated
+from joiner.model.taints import kept_off
 from joiner.requirements import Requirements, unreadable
 from joiner.scheduling.amounts import Amounts, Fits
 from joiner.scheduling.problem import PoolOption
@@ -82,7 +82,7 @@ class Template:
     ) -> tuple[DaemonGroup, ...]:
         parts: list[tuple[int, tuple[int, ...]]] = [(self.stock.everyone, ())]
         for number, pod in enumerate(daemons):
-            if untolerated(self.taints, (*pod.spec.tolerations, PREFER_NO_SCHEDULE_TOLERATION)):
+            if kept_off(self.taints, pod.spec.tolerations):
                 continue
             runs_on = 0
             for rule in node_rules(pod, vocabulary):

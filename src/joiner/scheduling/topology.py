@@ -11,7 +11,7 @@ from typing import Final, Literal
 from joiner.model.affinity import HONOR, TopologySpreadConstraint
 from joiner.model.labels import HOSTNAME
 from joiner.model.selector import LabelExpression, LabelSelector
-from joiner.model.taints import Taint, Toleration, untolerated
+from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirement, Requirements
 
 SPREAD: Final = "spread"
@@ -42,11 +42,6 @@ class NodeFilter:
 
 
 EVERY_NODE: Final = NodeFilter((), None)
-
-
-def kept_off(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether some taint keeps the pod off a node for good; one that is only disliked does not."""
-    return any(taint.effect != "PreferNoSchedule" for taint in untolerated(taints, tolerations))
 
 
 class Group:
