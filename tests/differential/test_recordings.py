@@ -15,10 +15,6 @@ KNOWN: dict[str, tuple[str, str]] = {
     "limits-nodes/7": NODES,
     "limits-nodes/14": NODES,
     "limits-nodes/1026": NODES,
-    "existing/1002": (
-        "dearer",
-        "the reference forgets a daemon's other node-affinity terms, so its nodes are too small",
-    ),
     "operators/15": CONTRADICTION,
     "operators/1042": CONTRADICTION,
     "overlay-conflicts/1025": ("dearer", "an overlay's capacity counts only for the offerings that it matches"),

@@ -69,8 +69,10 @@ class Run:
         *,
         cost_max: float | None = None,
         without: frozenset[int] = frozenset(),
+        order: list[int] | None = None,
     ) -> None:
         self.problem = problem
+        self._order = order
         self._cost_max = cost_max
         self._without = without
         self.effort = effort
@@ -96,6 +98,8 @@ class Run:
         """Label and value to the open claims that must have it."""
         self._watched = self._desk.watched
         self._state = 0
+        self.given_up = 0
+        """How many preferences were given up for pods that were placed one by one."""
         self._left: list[int] = []
         self._stopped: list[int] = []
         counts: dict[str, int] = {}
@@ -117,8 +121,8 @@ class Run:
     # -- the queue ----------------------------------------------------------------------------------------------------
 
     def queue(self) -> list[int]:
-        """The pods in the order in which they are tried: largest first, then the oldest."""
-        return self._desk.queue(self.by_priority, self.in_turn)
+        """The pods in the order in which they are tried: largest first, then the oldest, unless another is asked for."""
+        return self._order or self._desk.queue(self.by_priority, self.in_turn)
 
     def wanted(self) -> list[int]:
         """The same without those that are none of our business, and those that are to wait."""
@@ -128,6 +132,15 @@ class Run:
     def place(self) -> None:
         """Place what can be placed."""
         self.settle(self.wanted())
+
+    def again(self, order: list[int], cost_max: float) -> "Run | None":
+        """The same with another order of the queue; nothing if that would cost more than so much."""
+        run = type(self)(self.problem, self.effort, self._desk, cost_max=cost_max, without=self._without, order=order)
+        try:
+            run.place()
+        except TooDear:
+            return None
+        return run
 
     def settle(self, waiting: list[int]) -> None:
         """Place these pods one after the other, again and again while that helps, and end the run.
@@ -180,12 +193,13 @@ class Run:
                     each.refused_at = self._state
 
     def _place(self, each: PodClass, position: int) -> bool:
-        for step in each.steps:
+        for given_up, step in enumerate(each.steps):
             if not step.impossible and (
                 self.on_node(each, position, step)
                 or self.on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
             ):
+                self.given_up += given_up
                 self.moved()
                 return True
         return False

@@ -14,6 +14,7 @@ from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, Im
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Policy, Problem
+from joiner.scheduling.reorder import reordered
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
@@ -32,6 +33,11 @@ LARGE: Final = 2_000
 """From so many pods on only the most promising way is tried."""
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
+
+BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun), (GuardedRun, TightGuardedRun))
+"""Ways to plan that serve pods one by one: with another order of the queue, they may come to something better."""
+NEAR: Final = 1.1
+"""How many times as dear as the best plan one may be that is still worth another order."""
 
 DEARER_NODES: Final = (1, 10, 100, 1000)
 """How many times the usual charge is tried for nodes when limits bind."""
@@ -94,7 +100,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         complete = [run for run in runs if run.sound and not run.left_over()]
     net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
-        plan = _best(complete, charged)
+        plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:
             return plan
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
@@ -113,7 +119,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         rivals = [run for run in again if run.sound and run.left_over() <= refused]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
-    return _best([net, *rivals], charged)
+    return _best(_repaired(trials, [net, *rivals], charged), charged)
 
 
 class _Trials:
@@ -153,6 +159,18 @@ class _Trials:
         except TooDear:
             return None
 
+    def reordered(self, start: Run, charged: float) -> Run:
+        """The best run of the same kind that another order of the queue leads to, or the run itself."""
+        name = f"{start.planner}, reordered"
+        if self._reporter is not None:
+            self._reporter.trying(name)
+        best = reordered(start, lambda run: _charged(run, charged))
+        if best is not start:
+            best.planner = name
+        if self._reporter is not None:
+            self._reporter.tried(Attempt(planner=name, outcome=NOTHING_NEW) if best is start else _told(name, best))
+        return best
+
     def charging(self, price: float) -> "_Trials":
         """The same with another node price."""
         return self._under(replace(self.problem.policy, node_price=price), f"node price {price:g}")
@@ -188,6 +206,19 @@ def _told(name: str, run: Run) -> Attempt:
     left = run.left_over().total()
     outcome = LEFT_OVER if left else COMPLETE
     return Attempt(planner=name, outcome=outcome, nodes=len(run.claims), price=run.price(), left_over=left)
+
+
+def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
+    """The runs, and what local repair makes of the best of them where there is time for it."""
+    pods = len(trials.problem.pods)
+    # Nodes that are there are given to whoever comes first; without any, there is little to repair in tiny plans.
+    if pods > SMALL or (pods <= TINY and not trials.problem.nodes):
+        return runs
+    ordered = sorted(runs, key=lambda run: _order(run, charged))
+    left, price = _order(ordered[0], charged)[:2]
+    near = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= NEAR * price]
+    starts = [next((run for run in near if type(run) in kind), None) for kind in BY_ORDER]
+    return [*runs, *(trials.reordered(start, charged) for start in starts if start is not None)]
 
 
 def _best(runs: list[Run], charged: float) -> Plan:

@@ -1,0 +1,47 @@
+"""Local repair of a plan: classes change their place in the queue, one at a time, where that makes the plan cheaper.
+
+First fit is as good as the order of its queue. Largest first is a good rule, and a rough one: where topology and nodes that
+are there leave little choice, a class that goes before all others, or after them, may save a node. Every order is planned from
+the beginning under the same rules, so whatever comes of it is a plan like any other.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Final
+
+from joiner.scheduling.run import Run
+
+PODS: Final = 4_000
+"""How many pods may be placed anew for one plan: many orders of a few pods, or a few orders of many."""
+
+
+def reordered(start: Run, price: Callable[[Run], float]) -> Run:
+    """The best plan that changing places leads to, or the one it started with; `price` is what a plan is chosen by."""
+    best, order = start, start.queue()
+    classes = dict.fromkeys(start.of_pod[position].number for position in start.wanted())
+    tries = PODS // len(order)
+    for number, first in product(classes, (True, False)):
+        some = [position for position in order if start.of_pod[position].number == number]
+        changed = _moved(order, some, first)
+        if changed == order:
+            continue
+        if not tries:
+            break
+        tries -= 1
+        run = best.again(changed, price(best))
+        if run is not None and _better(run, best, price):
+            best, order = run, changed
+    return best
+
+
+def _better(run: Run, best: Run, price: Callable[[Run], float]) -> bool:
+    """Whether a run leaves out the same, costs less whatever is charged for nodes, and gives up no more preferences."""
+    cheaper = price(run) < price(best) and run.price() <= best.price()
+    return cheaper and run.left_over() == best.left_over() and run.given_up <= best.given_up
+
+
+def _moved(order: list[int], some: list[int], first: bool) -> list[int]:
+    """The queue with some pods before or after all others."""
+    chosen = frozenset(some)
+    others = [position for position in order if position not in chosen]
+    return [*some, *others] if first else [*others, *some]
