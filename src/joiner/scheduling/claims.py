@@ -186,7 +186,7 @@ class Openings:
                 if new and self._by_price and not step.final:
                     return self._cheapest(claim, each, step, placed, found)
                 return found
-            if (new or found.rule == REQUIREMENTS) and not step.final and claim.cost_max is None:
+            if not step.final and claim.cost_max is None:
                 found = self._elsewhere(claim, each, step, placed, narrowed, amounts, new=new) or found
             if isinstance(found, Fitting):
                 return found
@@ -230,18 +230,20 @@ class Openings:
     ) -> Iterator[Requirements]:
         """What topology leaves if it may not be where it would rather be, domain after domain.
 
-        A claim that is open already is no reason to leave the emptiest domain: there only company may go elsewhere.
+        A claim that is open already is no reason to leave the emptiest domain, but another may be as empty.
         """
-        movable = (AFFINITY, SPREAD) if new else (AFFINITY,)
+        most = None if new else _crowd(step, narrowed)
         tried = [(placed, narrowed)]
         for before, there in tried:
             for group, _ in step.groups:
                 picked = there.at(group.key)
-                if group.kind not in movable or picked.complement or before.at(group.key) == picked:
+                if group.kind == ANTI_AFFINITY or picked.complement or before.at(group.key) == picked:
                     continue
                 rest = self._joined.the(before & Requirements([Requirement(group.key, picked.values, complement=True)]))
                 other = self._narrowed(claim, each, step, rest)
-                if other is not None and len(tried) <= _DOMAINS_TRIED:
+                if other is None or (most is not None and _crowd(step, other) > most):
+                    continue
+                if len(tried) <= _DOMAINS_TRIED:
                     yield other
                     tried.append((rest, other))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from joiner.scheduling.run import Run
 
-PODS: Final = 4_000
+PODS: Final = 2_000
 """How many pods may be placed anew for one plan: many orders of a few pods, or a few orders of many."""
 
 

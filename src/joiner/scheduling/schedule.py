@@ -21,10 +21,8 @@ from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
-FEW: Final = 20
-"""Up to so many pods first fit is tried with every domain as the one that is taken where several are as good."""
 FAVOURITES: Final = 16
-"""With so many domains at the most."""
+"""How many domains first fit is tried with as the one that is taken where several are as good."""
 TINY: Final = 60
 """Up to so many pods a plan is expected at once."""
 SMALL: Final = 400
@@ -36,7 +34,7 @@ MANY_ALIKE: Final = 10
 
 BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun), (GuardedRun, TightGuardedRun))
 """Ways to plan that serve pods one by one: with another order of the queue, they may come to something better."""
-NEAR: Final = 1.1
+NEAR: Final = 1.05
 """How many times as dear as the best plan one may be that is still worth another order."""
 
 DEARER_NODES: Final = (1, 10, 100, 1000)
@@ -86,8 +84,6 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     planners = _planners(len(problem.pods), trials.desk.classes)
     runs = trials.all(planners)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
-    if len(problem.pods) <= FEW:
-        runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
@@ -98,7 +94,11 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
         runs += trials.charging(dearer * NODE_PRICE).all(by_price)
         complete = [run for run in runs if run.sound and not run.left_over()]
-    net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
+    cost_max = min((_charged(run, charged) for run in complete), default=None)
+    favourites = trials.favouring(cost_max) if len(problem.pods) <= SMALL else []
+    runs += favourites
+    complete += [run for run in favourites if not run.left_over()]
+    net = trials.first_fit(cost_max)
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:
@@ -146,18 +146,21 @@ class _Trials:
         """One run to its end."""
         return self._placed(planner(self.problem, self._effort, self.desk, without=without))
 
-    def favouring(self, key: str, domain: str) -> Run:
+    def favouring(self, cost_max: float | None) -> list[Run]:
         """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
-        run = FavouringRun(self.problem, self._effort, self.desk)
-        run.favour(key, domain)
-        return self._placed(run)
+        runs: list[Run] = []
+        for key, domain in self.desk.domains()[:FAVOURITES]:
+            run = FavouringRun(self.problem, self._effort, self.desk, cost_max=cost_max)
+            run.favour(key, domain)
+            with suppress(TooDear):
+                runs.append(self._placed(run))
+        return runs
 
     def first_fit(self, cost_max: float | None) -> Run | None:
         """The plain run, unless it turns out dearer than that."""
-        try:
+        with suppress(TooDear):
             return self._placed(Run(self.problem, self._effort, self.desk, cost_max=cost_max))
-        except TooDear:
-            return None
+        return None
 
     def reordered(self, start: Run, charged: float) -> Run:
         """The best run of the same kind that another order of the queue leads to, or the run itself."""

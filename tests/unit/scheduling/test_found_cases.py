@@ -325,18 +325,44 @@ def test_whom_first_fit_places_is_served_cheaply_also_where_a_cheap_plan_would_l
     assert plan.price == pytest.approx(0.4)
 
 
-def test_who_joins_later_decides_which_of_two_equal_domains_is_best() -> None:
-    small, large = (resources.of(cpu=cpu, memory="64Gi", pods=20) for cpu in (4, 16))
+@pytest.mark.parametrize("count", [3, 30])
+def test_who_joins_later_decides_which_of_two_equal_domains_is_best(count: int) -> None:
+    small, large = (resources.of(cpu=cpu, memory="64Gi", pods=50) for cpu in (4, 4 * count))
     kinds = (
         instance_type("small-amd", [offering(price=2.0)], {ARCH: "amd64"}, capacity=small),
         instance_type("large-arm", [offering(price=3.0)], {ARCH: "arm64"}, capacity=large),
         instance_type("gold-arm", [offering(price=100.0)], {ARCH: "arm64"}, capacity=large),
     )
-    together = pods(3, cpu="3", affinity=near_to("web", ARCH))
+    together = pods(count, cpu="3", affinity=near_to("web", ARCH))
 
     plan = schedule(problem(together, types=kinds))
 
-    assert (plan.price, [len(claim.pods) for claim in plan.claims]) == (3.0, [3])
+    assert (plan.price, [len(claim.pods) for claim in plan.claims]) == (3.0, [count])
+
+
+GROWS_ONLY_IN_B = in_zones("small", "abc", 1.0), in_zones("large", "b", 9.0, cpu=8)
+SPREADING = pods(1, "spread", topologySpreadConstraints=[spread_over("spread", skew=2)])
+
+
+def zones_of_first_fit(asked: Problem) -> list[frozenset[str]]:
+    run = Run(asked, Unlimited())
+    run.place()
+    assert not run.left_over()
+    return [claim.requirements.at(ZONE).values for claim in run.claims]
+
+
+def test_of_equal_domains_one_is_taken_where_an_open_claim_can_grow() -> None:
+    asked = problem([*pods(1, cpu="2"), *SPREADING], node_pool(limits={"nodes": "1"}), types=GROWS_ONLY_IN_B)
+
+    assert zones_of_first_fit(asked) == [{"b"}]
+
+
+def test_an_open_claim_that_can_grow_is_no_reason_to_spread_unevenly() -> None:
+    there = pod("old", labels={"app": "spread"}, nodeName="node-b")
+    full = existing_node("node-b", "b", allocatable=resources.of(cpu=0, pods=0))
+    asked = problem([*pods(1, cpu="2"), *SPREADING], types=GROWS_ONLY_IN_B, nodes=(full,), bound=(there,))
+
+    assert zones_of_first_fit(asked)[1:] == [{"a"}]
 
 
 @pytest.mark.parametrize("more", [[], [offering("reserved", "a", 0.001, available=5, reservation="r")]])
