@@ -1,6 +1,7 @@
 """What every attempt at one problem can share: worked out once, and handed out fresh where a run will change it."""
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,6 +14,7 @@ from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import Joined
 from joiner.scheduling.classes import PodClass, classify, prepare
+from joiner.scheduling.company import Company
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.groups import Groups, Universe
 from joiner.scheduling.kinds import KindTable
@@ -161,6 +163,7 @@ class Desk:
                 step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
                 narrowing = (*(group for group, _ in step.groups), *each.kept_out)
                 step.final = all(group.key == HOSTNAME for group in narrowing)
+        Company(self._templates, self.kinds, self.joined, Counter(self._numbers)).rank(groups.all(), wanted)
         return groups
 
     def _open_nodes(self) -> list[OpenNode]:

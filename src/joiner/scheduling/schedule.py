@@ -21,8 +21,10 @@ from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
+FEW: Final = 20
+"""Up to so many pods first fit is tried with every domain as the one that is taken where several are as good."""
 FAVOURITES: Final = 16
-"""How many domains first fit is tried with as the one that is taken where several are as good."""
+"""With so many domains at the most."""
 TINY: Final = 60
 """Up to so many pods a plan is expected at once."""
 SMALL: Final = 400
@@ -84,6 +86,8 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     planners = _planners(len(problem.pods), trials.desk.classes)
     runs = trials.all(planners)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
+    if len(problem.pods) <= FEW:
+        runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
@@ -94,11 +98,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
         runs += trials.charging(dearer * NODE_PRICE).all(by_price)
         complete = [run for run in runs if run.sound and not run.left_over()]
-    cost_max = min((_charged(run, charged) for run in complete), default=None)
-    favourites = trials.favouring(cost_max) if len(problem.pods) <= SMALL else []
-    runs += favourites
-    complete += [run for run in favourites if not run.left_over()]
-    net = trials.first_fit(cost_max)
+    net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:
@@ -146,21 +146,18 @@ class _Trials:
         """One run to its end."""
         return self._placed(planner(self.problem, self._effort, self.desk, without=without))
 
-    def favouring(self, cost_max: float | None) -> list[Run]:
+    def favouring(self, key: str, domain: str) -> Run:
         """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
-        runs: list[Run] = []
-        for key, domain in self.desk.domains()[:FAVOURITES]:
-            run = FavouringRun(self.problem, self._effort, self.desk, cost_max=cost_max)
-            run.favour(key, domain)
-            with suppress(TooDear):
-                runs.append(self._placed(run))
-        return runs
+        run = FavouringRun(self.problem, self._effort, self.desk)
+        run.favour(key, domain)
+        return self._placed(run)
 
     def first_fit(self, cost_max: float | None) -> Run | None:
         """The plain run, unless it turns out dearer than that."""
-        with suppress(TooDear):
+        try:
             return self._placed(Run(self.problem, self._effort, self.desk, cost_max=cost_max))
-        return None
+        except TooDear:
+            return None
 
     def reordered(self, start: Run, charged: float) -> Run:
         """The best run of the same kind that another order of the queue leads to, or the run itself."""
