@@ -238,8 +238,9 @@ def _where(standing: Iterable[Standing], key: str) -> dict[Whereabouts, list[Pod
 
 
 def _could_join(pods: list[Pod], there: Whereabouts, key: str) -> bool:
+    """Whether pods could be in a domain; a place without the label is in none."""
     wishes = [alternative[key] for pod in pods for alternative in pod.alternatives if key in alternative]
-    return all(wish.has(value) for wish in wishes for value in there[0])
+    return bool(there[0]) and all(wish.has(value) for wish in wishes for value in there[0])
 
 
 def _apart(world: World, running: list[Standing], placed: list[Standing]) -> Iterator[Violation]:

@@ -394,6 +394,18 @@ RULES = {
         result(claim("one", rows=in_zone("a"))),
         result(claim("one", **IN_B)),
     ),
+    "one that runs where there is no such label is no company": Rule(
+        "affinity",
+        scenario(
+            web("one", **together(TEAM)),
+            web("two", **together(TEAM)),
+            nodePools=[pool(rows=[row(TEAM, "In", "red", "blue")])],
+            nodes=[HOME],
+            boundPods=[bound(web("old"), "home")],
+        ),
+        result(*(claim(name, rows=[row(TEAM, "In", "red")]) for name in ("one", "two"))),
+        result(*(claim(name, rows=[row(TEAM, "In", team)]) for name, team in (("one", "red"), ("two", "blue")))),
+    ),
     "company in every zone that is still open": Rule(
         "affinity",
         scenario(
