@@ -121,8 +121,12 @@ class Checks:
         )
 
     def _deadline(self, node_name: str) -> datetime | None:
+        """When the time of a node is over: its claim says so, which may have gone before it heard of the node's name."""
+        node = self._world.server.find(Node, node_name)
+        machine = node.spec.provider_id if node is not None else ""
         for claim in self._world.server.objects(NodeClaim):
-            if claim.status.node_name == node_name and DEADLINE in claim.metadata.annotations:
+            mine = claim.status.node_name == node_name or (machine and claim.status.provider_id == machine)
+            if mine and DEADLINE in claim.metadata.annotations:
                 return datetime.fromisoformat(claim.metadata.annotations[DEADLINE])
         return None
 
