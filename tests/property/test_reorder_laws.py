@@ -2,18 +2,15 @@
 
 import json
 import random
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.differential import generate
 from tests.differential.judge import judge
 from tests.differential.terms import Json
-from tests.strategies import scenarios
 
 from joiner.cli import answer
-from joiner.cli.scenario import Scenario, read
+from joiner.cli.scenario import read
 from joiner.model.meta import replace
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.guarded import GuardedRun
@@ -22,10 +19,12 @@ from joiner.scheduling.reorder import reordered
 from joiner.scheduling.run import Run
 
 each_way = pytest.mark.parametrize("planner", [Run, GuardedRun], ids=lambda planner: planner.planner)
+SCENARIOS = [generate.generate(family, seed) for family in generate.FAMILIES for seed in range(700, 704)]
+MIXED = [generate.generate("mixed", seed) for seed in range(710, 730)]
 
 
-def question(scenario: Json) -> Scenario:
-    return read(json.dumps(scenario).encode(), Path())
+def asked(scenario: Json) -> Problem:
+    return read(json.dumps(scenario).encode(), Path()).problem
 
 
 def placed(problem: Problem, planner: type[Run]) -> Run:
@@ -34,45 +33,49 @@ def placed(problem: Problem, planner: type[Run]) -> Run:
     return run
 
 
-def counts(run: Run) -> Mapping[int, int]:
-    return {number: count for number, count in run.left_over().items() if count}
-
-
-@each_way
-@settings(max_examples=60)
-@given(scenario=scenarios())
-def test_the_plan_is_valid_and_no_worse_in_any_way(planner: type[Run], scenario: Json) -> None:
-    asked = question(scenario)
-    start = placed(asked.problem, planner)
-
-    run = reordered(start, Run.price)
-
-    assert run is start or run.price() < start.price()
-    assert counts(run) == counts(start)
-    assert run.given_up <= start.given_up
-    result = answer.told(asked, run.plan())
-    reserved = [
+def wrong(scenario: Json, run: Run) -> list[str]:
+    result = answer.told(read(json.dumps(scenario).encode(), Path()), run.plan())
+    # A claim that takes a reservation was flexible before it did; the judge sees only what it was in the end.
+    reserved = {
         f"claim {number} ({claim['nodePool']})"
         for number, claim in enumerate(result["newNodeClaims"])
         if claim.get("reservationIDs")
-    ]
-    # A claim that takes a reservation was flexible before it did; the judge sees only what it was in the end.
-    wrong = [
-        each for each in judge(scenario, result) if not (each.rule.startswith("min-values") and each.where in reserved)
-    ]
-    assert not wrong, "\n".join(map(str, wrong))
+    }
+    found = judge(scenario, result)
+    return [str(each) for each in found if not (each.rule.startswith("min-values") and each.where in reserved)]
 
 
 @each_way
-@settings(max_examples=40)
-@given(scenario=scenarios(), chance=st.randoms(use_true_random=False))
-def test_the_order_of_the_question_does_not_matter(planner: type[Run], scenario: Json, chance: random.Random) -> None:
-    problem = question(scenario).problem
-    pods = list(problem.pods)
-    chance.shuffle(pods)
+def test_the_plan_is_valid_and_no_worse_in_any_way(planner: type[Run]) -> None:
+    repaired = 0
+    for scenario in SCENARIOS:
+        start = placed(asked(scenario), planner)
 
-    one = reordered(placed(problem, planner), Run.price)
-    other = reordered(placed(replace(problem, pods=tuple(pods)), planner), Run.price)
+        run = reordered(start, Run.price)
 
-    assert other.price() == pytest.approx(one.price(), abs=1e-9)
-    assert len(other.claims) == len(one.claims)
+        if run is not start:
+            repaired += 1
+            assert run.price() < start.price()
+            assert run.left_over() == start.left_over()
+            assert run.given_up <= start.given_up
+            assert not wrong(scenario, run), scenario["name"]
+    assert repaired >= 10
+
+
+@each_way
+def test_the_order_of_the_question_does_not_matter(planner: type[Run]) -> None:
+    repaired = 0
+    for scenario in MIXED:
+        problem = asked(scenario)
+        pods, nodes = list(problem.pods), list(problem.nodes)
+        for each in (pods, nodes):
+            random.Random(len(pods)).shuffle(each)
+        start = placed(problem, planner)
+
+        one = reordered(start, Run.price)
+        other = reordered(placed(replace(problem, pods=tuple(pods), nodes=tuple(nodes)), planner), Run.price)
+
+        repaired += one is not start
+        assert other.price() == pytest.approx(one.price(), abs=1e-9)
+        assert len(other.claims) == len(one.claims)
+    assert repaired >= 5

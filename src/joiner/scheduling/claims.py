@@ -187,7 +187,7 @@ class Openings:
                     return self._cheapest(claim, each, step, placed, found)
                 return found
             if not step.final and claim.cost_max is None:
-                found = self._elsewhere(claim, each, step, placed, narrowed, amounts, new=new) or found
+                found = self._elsewhere(claim, each, step, placed, narrowed, amounts, found, new=new)
             if isinstance(found, Fitting):
                 return found
             refused = found
@@ -201,20 +201,30 @@ class Openings:
         placed: Requirements,
         narrowed: Requirements,
         amounts: Amounts,
+        refused: Refused,
         *,
         new: bool,
-    ) -> Fitting | None:
-        """The claim in the next best domain, where it cannot be bought in the one that topology would rather have."""
-        for other in self._others(claim, each, step, placed, narrowed, new=new):
-            found = self._bought(claim, each, other, amounts, new=new)
-            if isinstance(found, Fitting):
-                return found
-        return None
+    ) -> Fitting | Refused:
+        """The claim in the next best domain, where it cannot be bought in the one that topology would rather have.
+
+        A claim that is open already is no reason to leave the emptiest domain, though another may be as empty. Nor is it one
+        to begin a group somewhere else, unless nothing of what the claim can be is where the group would rather begin.
+        """
+        if not new and not claim.units & claim.template.large_enough(amounts, each.ports):
+            return refused  # it has no room anywhere
+        movable = (AFFINITY, SPREAD) if new or refused.rule == REQUIREMENTS else (SPREAD,)
+        most = None if new else _crowd(step, narrowed)
+        for other in self._others(claim, each, step, placed, narrowed, movable):
+            if most is None or _crowd(step, other) <= most:
+                found = self._bought(claim, each, other, amounts, new=new)
+                if isinstance(found, Fitting):
+                    return found
+        return refused
 
     def _cheapest(self, claim: Claim, each: PodClass, step: Step, placed: Requirements, found: Fitting) -> Fitting:
         """A new claim in the domain where it costs least, of those that topology likes as much as the first."""
         best, cost, crowd = found, self._cost(claim, found), _crowd(step, found.requirements)
-        for other in self._others(claim, each, step, placed, found.requirements, new=True):
+        for other in self._others(claim, each, step, placed, found.requirements, (AFFINITY, SPREAD)):
             there = self._bought(claim, each, other, found.amounts, new=True)
             if isinstance(there, Fitting) and _crowd(step, other) <= crowd and self._cost(claim, there) < cost:
                 best, cost = there, self._cost(claim, there)
@@ -226,24 +236,24 @@ class Openings:
         return 0.0 if found.reserved or best is None else best.offering.cost
 
     def _others(
-        self, claim: Claim, each: PodClass, step: Step, placed: Requirements, narrowed: Requirements, *, new: bool
+        self,
+        claim: Claim,
+        each: PodClass,
+        step: Step,
+        placed: Requirements,
+        narrowed: Requirements,
+        movable: tuple[str, ...],
     ) -> Iterator[Requirements]:
-        """What topology leaves if it may not be where it would rather be, domain after domain.
-
-        A claim that is open already is no reason to leave the emptiest domain, but another may be as empty.
-        """
-        most = None if new else _crowd(step, narrowed)
+        """What topology leaves if it may not be where it would rather be, domain after domain."""
         tried = [(placed, narrowed)]
         for before, there in tried:
             for group, _ in step.groups:
                 picked = there.at(group.key)
-                if group.kind == ANTI_AFFINITY or picked.complement or before.at(group.key) == picked:
+                if group.kind not in movable or picked.complement or before.at(group.key) == picked:
                     continue
                 rest = self._joined.the(before & Requirements([Requirement(group.key, picked.values, complement=True)]))
                 other = self._narrowed(claim, each, step, rest)
-                if other is None or (most is not None and _crowd(step, other) > most):
-                    continue
-                if len(tried) <= _DOMAINS_TRIED:
+                if other is not None and len(tried) <= _DOMAINS_TRIED:
                     yield other
                     tried.append((rest, other))
 

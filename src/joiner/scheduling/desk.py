@@ -163,7 +163,7 @@ class Desk:
                 step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
                 narrowing = (*(group for group, _ in step.groups), *each.kept_out)
                 step.final = all(group.key == HOSTNAME for group in narrowing)
-        Company(self._templates, self.kinds, self.joined, Counter(self._numbers)).rank(groups.all(), wanted)
+        Company(self._templates, self.kinds, self.joined, Counter(self._numbers)).rank(wanted)
         return groups
 
     def _open_nodes(self) -> list[OpenNode]:

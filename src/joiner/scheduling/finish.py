@@ -41,6 +41,11 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     return tuple(planned), dropped
 
 
+def rounded(price: float) -> float:
+    """A price to compare: no decision rests on the last digits of a sum."""
+    return float(f"{price:.9g}")
+
+
 class Costs:
     """What a claim costs out of each reservation it could use."""
 

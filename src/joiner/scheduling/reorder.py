@@ -9,17 +9,18 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
+from joiner.scheduling.finish import rounded
 from joiner.scheduling.run import Run
 
 PODS: Final = 2_000
-"""How many pods may be placed anew for one plan: many orders of a few pods, or a few orders of many."""
+"""How many pods may be placed anew from one beginning: in many orders of a few pods, or a few orders of many."""
 
 
 def reordered(start: Run, price: Callable[[Run], float]) -> Run:
     """The best plan that changing places leads to, or the one it started with; `price` is what a plan is chosen by."""
     best, order = start, start.queue()
     classes = dict.fromkeys(start.of_pod[position].number for position in start.wanted())
-    tries = PODS // len(order)
+    tries = PODS // max(1, len(order))
     for number, first in product(classes, (True, False)):
         some = [position for position in order if start.of_pod[position].number == number]
         changed = _moved(order, some, first)
@@ -35,8 +36,8 @@ def reordered(start: Run, price: Callable[[Run], float]) -> Run:
 
 
 def _better(run: Run, best: Run, price: Callable[[Run], float]) -> bool:
-    """Whether a run leaves out the same, costs less whatever is charged for nodes, and gives up no more preferences."""
-    cheaper = price(run) < price(best) and run.price() <= best.price()
+    """Whether a run leaves out the same, costs less, with and without a charge for nodes, and nobody gives up more for it."""
+    cheaper = price(run) < price(best) and rounded(run.price()) <= rounded(best.price())
     return cheaper and run.left_over() == best.left_over() and run.given_up <= best.given_up
 
 

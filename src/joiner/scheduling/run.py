@@ -98,8 +98,8 @@ class Run:
         """Label and value to the open claims that must have it."""
         self._watched = self._desk.watched
         self._state = 0
-        self.given_up = 0
-        """How many preferences were given up for pods that were placed one by one."""
+        self.given_up: Counter[int] = Counter()
+        """How much of what they ask for the pods of each class gave up, as far as they were placed one by one."""
         self._left: list[int] = []
         self._stopped: list[int] = []
         counts: dict[str, int] = {}
@@ -199,7 +199,8 @@ class Run:
                 or self.on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
             ):
-                self.given_up += given_up
+                if given_up:
+                    self.given_up[each.number] += given_up
                 self.moved()
                 return True
         return False

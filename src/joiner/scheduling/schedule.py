@@ -10,6 +10,7 @@ from joiner.scheduling.classes import PodClass
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
+from joiner.scheduling.finish import rounded
 from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
@@ -211,13 +212,14 @@ def _told(name: str, run: Run) -> Attempt:
 def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
     """The runs, and what local repair makes of the best of them where there is time for it."""
     pods = len(trials.problem.pods)
-    # Nodes that are there are given to whoever comes first; without any, there is little to repair in tiny plans.
-    if pods > SMALL or (pods <= TINY and not trials.problem.nodes):
-        return runs
     ordered = sorted(runs, key=lambda run: _order(run, charged))
     left, price = _order(ordered[0], charged)[:2]
-    near = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= NEAR * price]
-    starts = [next((run for run in near if type(run) in kind), None) for kind in BY_ORDER]
+    # Nodes that are there are given to whoever comes first; without any, there is little to repair in tiny plans.
+    if pods > SMALL or (pods <= TINY and not trials.problem.nodes) or not price:
+        return runs
+    near = rounded(NEAR * price)
+    promising = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= near]
+    starts = [next((run for run in promising if type(run) in kind), None) for kind in BY_ORDER]
     return [*runs, *(trials.reordered(start, charged) for start in starts if start is not None)]
 
 
@@ -277,8 +279,8 @@ def _order(run: Run, charged: float) -> tuple[int, float, int, int]:
 
 
 def _charged(run: Run, charged: float) -> float:
-    """What the plan costs with what its nodes are charged, rounded: no decision rests on the last digits of a sum."""
-    return float(f"{run.price() + charged * len(run.claims):.9g}")
+    """What the plan costs with what its nodes are charged."""
+    return rounded(run.price() + charged * len(run.claims))
 
 
 def _dearer(run: Run, net: Run) -> bool:

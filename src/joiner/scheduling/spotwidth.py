@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import Claim
-from joiner.scheduling.finish import cheapest
+from joiner.scheduling.finish import cheapest, rounded
 from joiner.scheduling.regroup import Bundle, Part, Workbench, bundles, fresh_number
 from joiner.scheduling.topology import AFFINITY
 
@@ -123,7 +123,7 @@ class _Splitting:
                 part.members.extend((bundle.each, position, bundle.step) for position in chosen)
                 given[number] += count
             parts.append(part)
-        return Split(self._claim, float(f"{price - cheapest(self._run, self._claim):.9g}"), parts)
+        return Split(self._claim, rounded(price - cheapest(self._run, self._claim)), parts)
 
     def _ways(self) -> Iterator[list[Hand]]:
         counts = [len(bundle.positions) for bundle in self._pods]
@@ -136,7 +136,7 @@ class _Splitting:
         """What the parts cost; nothing if there are none, or one of them is not wide."""
         costs = [self._cost(self._part(hand)) for hand in hands]
         sound = [cost for cost in costs if cost is not None]
-        return float(f"{sum(sound):.9g}") if hands and len(sound) == len(hands) else None
+        return rounded(sum(sound)) if hands and len(sound) == len(hands) else None
 
     def _part(self, hand: Hand) -> Part | None:
         part: Part | None = self._bench.nothing()

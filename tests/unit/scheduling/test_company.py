@@ -30,9 +30,8 @@ def test_the_more_there_are_the_less_the_first_one_matters(count: int, zone: str
 
 def ranked(*waiting: Any, **more: Any) -> list[str]:
     """The zones of the only group, best first."""
-    (group,) = {
-        group for each in Desk(problem(waiting, types=KINDS, **more)).classes for group, _ in each.steps[0].groups
-    }
+    desk = Desk(problem(waiting, **{"types": KINDS, **more}))
+    (group,) = {group for each in desk.classes for group, _ in each.steps[0].groups}
     return sorted(group.domains, key=lambda domain: group.ranks[domain])
 
 
@@ -58,3 +57,60 @@ def test_a_group_that_is_somewhere_already_stays_there() -> None:
     plan = schedule(problem(pods(10, **TOGETHER), types=KINDS, nodes=(full,), bound=(there,)))
 
     assert {min(claim.requirements[ZONE].values) for claim in plan.claims} == {"a"}
+
+
+TWO_PRICES = (
+    instance_type("dear", [offering(zone="a", price=5.0)], capacity=LARGE),
+    instance_type("cheap", [offering(zone="b", price=1.0)], capacity=LARGE),
+)
+IN_A = [{"key": ZONE, "operator": "In", "values": ["a"]}]
+LIKES_A = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {"matchExpressions": IN_A}}]}
+A_OR_ANYWHERE = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]} for zone in "ab"
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize("wish", [LIKES_A, A_OR_ANYWHERE], ids=["a preference", "one of two terms"])
+def test_what_one_of_them_would_rather_have_does_not_decide_for_all(wish: dict[str, Any]) -> None:
+    choosy = pod("choosy", labels={"app": "web"}, affinity={**near_to("web"), "nodeAffinity": wish})
+
+    assert ranked(*pods(9, **TOGETHER), choosy, types=TWO_PRICES) == ["b", "a"]
+
+
+def test_one_that_can_be_nowhere_does_not_decide_for_all() -> None:
+    huge = pod("huge", cpu="99", labels={"app": "web"}, **TOGETHER)
+
+    assert ranked(*pods(9, **TOGETHER), huge, types=TWO_PRICES) == ["b", "a"]
+
+
+def test_those_who_follow_count_too() -> None:
+    leader, followers = pods(1, **TOGETHER), pods(9, "follower", **TOGETHER)
+
+    assert ranked(*leader) == ["a", "b"]
+    assert ranked(*leader, *followers) == ["b", "a"]
+
+
+def test_pods_that_differ_in_their_number_only_share_nodes() -> None:
+    numbered = [pod(f"web-{n}", labels={"app": "web", "pod-index": str(n)}, **TOGETHER) for n in range(10)]
+
+    assert ranked(*numbered) == ["b", "a"]
+
+
+def test_a_pool_that_may_buy_nothing_more_does_not_count() -> None:
+    bargain = instance_type("bargain", [offering(zone="b", price=0.1)], capacity=SMALL)
+    full = pool_option(node_pool("full", weight=10, limits={"cpu": "0"}), [bargain])
+
+    assert ranked(*pods(1, **TOGETHER), pools=(full, node_pool("all"))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("many", "best"), [(4, "z03"), (40, "z00")])
+def test_among_very_many_domains_the_average_has_to_do(many: int, best: str) -> None:
+    zones = [f"z{number:02}" for number in range(many)]
+    small = instance_type("small", [offering(zone=zone, price=1.0) for zone in zones], capacity=SMALL)
+    large = instance_type("large", [offering(zone=zones[-1], price=4.0)], capacity=LARGE)
+
+    assert ranked(*pods(10, **TOGETHER), types=(small, large))[0] == best

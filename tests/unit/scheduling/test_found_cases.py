@@ -23,12 +23,13 @@ from tests.builders import (
 
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model import resources
-from joiner.model.labels import ARCH, HOSTNAME, ZONE
+from joiner.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
 from joiner.scheduling import schedule as scheduling
+from joiner.scheduling.claims import Openings
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.firstfit import InTurn
@@ -363,6 +364,23 @@ def test_an_open_claim_that_can_grow_is_no_reason_to_spread_unevenly() -> None:
     asked = problem([*pods(1, cpu="2"), *SPREADING], types=GROWS_ONLY_IN_B, nodes=(full,), bound=(there,))
 
     assert zones_of_first_fit(asked)[1:] == [{"a"}]
+
+
+def test_an_open_claim_that_can_grow_does_not_draw_a_group_to_where_it_is_dear() -> None:
+    kinds = (in_zones("two", "ab", 1.0), in_zones("three", "a", 6.0, cpu=3), in_zones("large", "b", 1.2, cpu=10))
+    not_large = {"nodeSelectorTerms": [{"matchExpressions": [requirement(INSTANCE_TYPE, "NotIn", "large")]}]}
+    plain = pod("plain", cpu="2", affinity={"nodeAffinity": {REQUIRED: not_large}})
+    together = pods(25, memory="100Mi", affinity=near_to("web"))
+
+    assert zones_of_first_fit(problem([plain, *together], types=kinds)) == [set(), {"b"}, {"b"}, {"b"}]
+
+
+def test_a_full_claim_is_not_asked_domain_after_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Openings, "_others", lambda *given: pytest.fail("it has no room anywhere"))
+    spread = pods(21, "spread", topologySpreadConstraints=[spread_over("spread")])
+    asked = problem([*pods(20, cpu="2"), *spread], types=(in_zones("two", "abc", 1.0),))
+
+    assert len(zones_of_first_fit(asked)) == 20 + 3 * 4
 
 
 @pytest.mark.parametrize("more", [[], [offering("reserved", "a", 0.001, available=5, reservation="r")]])

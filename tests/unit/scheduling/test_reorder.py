@@ -1,11 +1,25 @@
 """Local repair: a class that goes before all others, or after them, may save a node."""
 
-import pytest
-from tests.builders import Heard, existing_node, node_pool, pods, problem, requirement
+from typing import Any
 
+import pytest
+from tests.builders import (
+    Heard,
+    away_from,
+    existing_node,
+    instance_type,
+    node_pool,
+    offering,
+    pod,
+    pods,
+    problem,
+    requirement,
+)
+
+from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.problem import Problem
+from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.reorder import reordered
 from joiner.scheduling.reporter import NOTHING_NEW
 from joiner.scheduling.run import Run
@@ -69,8 +83,50 @@ def test_nobody_gives_up_a_preference_to_save_money() -> None:
     start.place()
     thrifty = start.again([2, 3, 4, 5, 0, 1], cost_max=1.0)
     assert thrifty is not None
-    assert (thrifty.price(), thrifty.given_up) == pytest.approx((0.32, 2))
+    assert (thrifty.price(), thrifty.given_up.total()) == pytest.approx((0.32, 2))
 
     run = reordered(start, Run.price)
 
-    assert (run.price(), run.given_up) == pytest.approx((0.80, 0))
+    assert (run.price(), run.given_up.total()) == pytest.approx((0.80, 0))
+
+
+def liking_ssd(weight: int) -> dict[str, Any]:
+    term = {"weight": weight, "preference": {"matchExpressions": [requirement("disk", "In", "ssd")]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_no_class_pays_with_its_preference_for_another() -> None:
+    waiting = [
+        *pods(2, "web", cpu="2", affinity=liking_ssd(100)),
+        *pods(4, "steady", nodeSelector=STEADY, affinity=liking_ssd(1)),
+    ]
+
+    plan = schedule(problem(waiting, nodes=(existing_node("node-a", labels={**STEADY, "disk": "ssd"}),)))
+
+    assert plan.placements == {"node-a": ("default/web-0", "default/web-1")}
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 3.0, 10.0])
+def test_the_last_digit_of_a_sum_decides_nothing(factor: float) -> None:
+    kinds = [
+        instance_type(
+            f"m{cpu}", [offering(price=cpu / 10 * factor)], capacity=resources.of(cpu=cpu, memory="64Gi", pods=40)
+        )
+        for cpu in (1, 7, 8)
+    ]
+    shy = pod("shy", cpu="7", affinity=away_from("small"), labels={"app": "shy"})
+    waiting = [pod("large", cpu="7", labels={"app": "large"}), shy, pod("small", labels={"app": "small"})]
+    room = existing_node(allocatable=resources.of(cpu=7, memory="64Gi", pods=20))
+
+    plan = schedule(problem(waiting, types=kinds, nodes=(room,), policy=Policy(node_price=0.05)))
+
+    assert len(plan.claims) == 1
+    assert plan.price == pytest.approx(0.8 * factor)
+
+
+def test_nothing_is_repaired_where_nothing_is_bought() -> None:
+    heard = Heard()
+    asked = problem(pods(2, affinity=liking_ssd(1)), nodes=(existing_node(),))
+
+    assert schedule(asked, reporter=heard).price == 0
+    assert not any(attempt.planner.endswith(", reordered") for attempt in heard.attempts)
