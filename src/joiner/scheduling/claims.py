@@ -258,16 +258,10 @@ class Openings:
                     tried.append((rest, other))
 
     def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
-        """The requirements that topology leaves, group after group."""
-        if not step.groups and not each.kept_out:
-            return requirements
-        for group, chosen in step.groups:
+        """The requirements that topology leaves, group after group: who rules domains out comes before who picks one."""
+        kept_out = [(group, False) for group in each.kept_out]
+        for group, chosen in (*kept_out, *step.groups) if kept_out else step.groups:
             narrower = self._by_group(claim, step, group, chosen, requirements)
-            if narrower is None:
-                return None
-            requirements = narrower
-        for group in each.kept_out:
-            narrower = self._by_group(claim, step, group, False, requirements)
             if narrower is None:
                 return None
             requirements = narrower

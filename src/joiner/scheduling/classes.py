@@ -171,7 +171,7 @@ def _step(
     ]
     near = groups.near(pod, (*asked.near, *asked.liked_near))
     away = groups.away(pod, (*asked.away, *asked.liked_away))
-    owned = tuple(dict.fromkeys((*spread, *near, *away)))
+    owned = tuple(dict.fromkeys((*away, *spread, *near)))  # who rules domains out comes before who picks one
     namespace, plain = each.labels[0], dict(each.labels[1])
     step = Step(
         requirements=requirements,

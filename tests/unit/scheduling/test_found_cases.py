@@ -366,6 +366,21 @@ def test_an_open_claim_that_can_grow_is_no_reason_to_spread_unevenly() -> None:
     assert zones_of_first_fit(asked)[1:] == [{"a"}]
 
 
+KEEPS_AWAY = {"affinity": away_from("db", ZONE)}
+KEPT_AWAY = {"affinity": away_from("web", ZONE)}
+
+
+@pytest.mark.parametrize(("web", "db"), [(KEEPS_AWAY, {}), ({}, KEPT_AWAY)], ids=["keeps away", "is kept away"])
+def test_of_equal_domains_one_is_taken_where_nobody_keeps_the_pod_away(web: dict[str, Any], db: dict[str, Any]) -> None:
+    running = pod("db", labels={"app": "db"}, nodeName="node-a", **db)
+    full = existing_node(allocatable=resources.of(cpu=0, pods=0))
+    spreading = pods(2, topologySpreadConstraints=[spread_over("web", skew=2)], **web)
+
+    asked = problem(spreading, types=(in_zones("two", "ab", 1.0),), nodes=(full,), bound=(running,))
+
+    assert zones_of_first_fit(asked) == [{"b"}]
+
+
 def test_an_open_claim_that_can_grow_does_not_draw_a_group_to_where_it_is_dear() -> None:
     kinds = (in_zones("two", "ab", 1.0), in_zones("three", "a", 6.0, cpu=3), in_zones("large", "b", 1.2, cpu=10))
     not_large = {"nodeSelectorTerms": [{"matchExpressions": [requirement(INSTANCE_TYPE, "NotIn", "large")]}]}
