@@ -28,6 +28,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
+from joiner.scheduling.claims import Openings
 from joiner.scheduling.reservations import Reservations
 from joiner.sim.generate import Made, make
 from joiner.sim.hunt import hunt
@@ -102,6 +103,11 @@ def offers_only_the_cheapest_type(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(launch, "shortfall", lambda *arguments: {})
 
 
+def lowers_min_values_without_being_allowed_to(patch: pytest.MonkeyPatch) -> None:
+    made = Openings.__init__
+    patch.setattr(Openings, "__init__", lambda *given, **how: made(*given, **{**how, "best_effort": True}))
+
+
 def promises_a_reservation_to_everybody(patch: pytest.MonkeyPatch) -> None:
     made = Reservations.__init__
     patch.setattr(Reservations, "__init__", lambda self, counts: made(self, dict.fromkeys(counts, 10)))
@@ -160,6 +166,7 @@ MUTANTS: tuple[tuple[str, Break], ...] = (
     ("limits", forgets_the_limits_of_pools),
     ("launch", launches_what_is_launched),
     ("minValues", offers_only_the_cheapest_type),
+    ("minValues: nobody allowed that", lowers_min_values_without_being_allowed_to),
     ("reservation", promises_a_reservation_to_everybody),
     ("liveness", never_collects_garbage_and_never_drains),
     ("liveness: pool static", never_brings_a_static_pool_up_to_its_number),
@@ -172,6 +179,7 @@ SEEDS = range(40)
 NEEDED: dict[str, Callable[[Made], bool]] = {
     "liveness: pool static": lambda made: made.static,
     "liveness: buffer": lambda made: made.buffers,
+    "minValues: nobody allowed that": lambda made: not made.best_effort,
 }
 """What a world must have for a broken controller to matter in it."""
 

@@ -202,7 +202,7 @@ class Checks:
         if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
             self.counts["relaxed minValues"] += 1
             if strict:
-                self._fail("minValues", f"claim {claim.name} has fewer than its pool asks for, and nobody allowed that")
+                self._fail("minValues", f"nobody allowed that claim {claim.name} has fewer than its pool asks for")
         reserved = any(each.get(labels.CAPACITY_TYPE) == labels.RESERVED for each in machines)
         for requirement in claim.spec.requirements:
             wanted = requirement.min_values
