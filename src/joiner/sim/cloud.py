@@ -160,6 +160,10 @@ class PretendCloud:
         """Something will happen to the next machines. Of two fates the first one that fits strikes."""
         self._fates.append(fate)
 
+    def spare(self) -> None:
+        """Whatever was to happen to the next machines will not."""
+        self._fates.clear()
+
     def equip(self, device: Device) -> None:
         """The machines of a lot have a device from now on."""
         self._devices.append(device)

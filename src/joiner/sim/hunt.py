@@ -198,6 +198,8 @@ class _Hunt:
         violations = self._checks.violations
         while self._loop.time() < RIGHT_S:
             await asyncio.sleep(5.0)
+            if self._loop.time() >= STORM_S:
+                self.world.cloud.spare()  # fate strikes the next machines, which may be bought only now
             self._look()
             if violations:
                 return violations

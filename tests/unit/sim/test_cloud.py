@@ -374,6 +374,17 @@ async def test_a_fate_strikes_as_often_as_it_says_and_only_whom_it_means(world: 
 
 
 @in_world
+async def test_who_is_spared_has_no_fate(world: World) -> None:
+    world.cloud.destine(Fate(birth=Birth(never_joins=True), times=2))
+
+    struck = await world.buy("a")
+    world.cloud.spare()
+    spared = await world.buy("b")
+
+    assert [world.machine(each).birth.never_joins for each in (struck, spared)] == [True, False]
+
+
+@in_world
 async def test_a_device_is_on_the_machines_of_its_lot_and_the_catalogue_says_nothing_of_it(world: World) -> None:
     world.cloud.equip(Device(Lot(instance_type=SMALL), "example.com/chip", 2000, after_s=9.0))
 
