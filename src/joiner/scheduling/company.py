@@ -41,7 +41,8 @@ class Company:
             for group, chosen in each.steps[0].groups:
                 if group.kind == AFFINITY and group.key != HOSTNAME:
                     owners.setdefault(group, []).append(each)
-                    begun |= {group} if chosen else set()
+                    if chosen:
+                        begun.add(group)
         for group in owners:
             if group in begun and len(group.domains) <= _DOMAINS_MOST and not any(group.domains.values()):
                 self._rank(group, owners[group])
