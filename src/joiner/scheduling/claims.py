@@ -207,15 +207,16 @@ class Openings:
     ) -> Fitting | Refused:
         """The claim in the next best domain, where it cannot be bought in the one that topology would rather have.
 
-        A claim that is open already is no reason to leave the emptiest domain, though another may be as empty. Nor is it one
-        to begin a group somewhere else, unless nothing of what the claim can be is where the group would rather begin.
+        A claim that is open already is no reason to leave the emptiest domain, though another may be as empty; nor is a spread
+        that the pod need not keep. And a claim that is open is none to begin a group somewhere else, unless nothing of what it
+        can be is where the group would rather begin.
         """
         if not new and not claim.units & claim.template.large_enough(amounts, each.ports):
             return refused  # it has no room anywhere
         movable = (AFFINITY, SPREAD) if new or refused.rule == REQUIREMENTS else (SPREAD,)
-        most = None if new else _crowd(step, narrowed)
+        most = _crowd(step, narrowed, soft=new)
         for other in self._others(claim, each, step, placed, narrowed, movable):
-            if most is None or _crowd(step, other) <= most:
+            if _crowd(step, other, soft=new) <= most:
                 found = self._bought(claim, each, other, amounts, new=new)
                 if isinstance(found, Fitting):
                     return found
@@ -411,12 +412,12 @@ class Openings:
             claim.min_values = {**template.min_values, **short}
 
 
-def _crowd(step: Step, requirements: Requirements) -> int:
-    """How many pods there are already where a pod is to be spread to."""
+def _crowd(step: Step, requirements: Requirements, *, soft: bool = False) -> int:
+    """How many pods there are already where a pod is to be spread to, or would rather be."""
     return sum(
         group.domains.get(requirements.at(group.key).any() or "", 0)
         for group, chosen in step.groups
-        if chosen and group.kind == SPREAD and group.key != HOSTNAME
+        if chosen and group.kind == SPREAD and group.key != HOSTNAME and (group in step.soft or not soft)
     )
 
 

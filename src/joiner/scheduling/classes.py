@@ -25,8 +25,8 @@ class Step:
     """What a class asks for after giving up some preferences."""
 
     __slots__ = (
-        "closed_claims", "closed_nodes", "final", "groups", "impossible", "marks", "places", "requirements", "strict",
-        "tolerations",
+        "closed_claims", "closed_nodes", "final", "groups", "impossible", "marks", "places", "requirements", "soft",
+        "strict", "tolerations",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +37,7 @@ class Step:
         groups: tuple[tuple[Group, bool], ...],
         marks: tuple[Group, ...],
         places: tuple[Requirements, ...],
+        soft: frozenset[Group] = frozenset(),
     ) -> None:
         self.requirements = requirements
         self.strict = strict
@@ -48,6 +49,8 @@ class Step:
         """Inverse groups that learn where the pod is."""
         self.places = places
         """Where its volumes can be reached: one of these must hold."""
+        self.soft = soft
+        """The groups it would rather be spread by, and need not."""
         self.impossible = False
         """Whether the pod contradicts itself, so that no node can ever satisfy it."""
         self.final = True
@@ -60,7 +63,8 @@ class Step:
         """The step as another run finds it."""
         own = tuple([(groups[group], chosen) for group, chosen in self.groups])
         marks = tuple([groups[group] for group in self.marks])
-        made = Step(self.requirements, self.strict, self.tolerations, own, marks, self.places)
+        soft = frozenset([groups[group] for group in self.soft])
+        made = Step(self.requirements, self.strict, self.tolerations, own, marks, self.places, soft)
         made.impossible, made.final = self.impossible, self.final
         return made
 
@@ -166,12 +170,15 @@ def _step(
     strict = Requirements(needed)
     requirements = Requirements(wanted) if liked else strict
     tolerations = pod.spec.tolerations
-    spread = [
-        groups.spread(pod, constraint, counting, tolerations) for constraint in (*asked.spread, *asked.liked_spread)
-    ]
+    spread, liked_spread = (
+        [groups.spread(pod, constraint, counting, tolerations) for constraint in constraints]
+        for constraints in (asked.spread, asked.liked_spread)
+    )
     near = groups.near(pod, (*asked.near, *asked.liked_near))
     away = groups.away(pod, (*asked.away, *asked.liked_away))
-    owned = tuple(dict.fromkeys((*away, *spread, *near)))  # who rules domains out comes before who picks one
+    owned = tuple(
+        dict.fromkeys((*away, *spread, *liked_spread, *near))
+    )  # who rules domains out comes before who picks one
     namespace, plain = each.labels[0], dict(each.labels[1])
     step = Step(
         requirements=requirements,
@@ -180,6 +187,7 @@ def _step(
         groups=tuple((group, group.chooses(namespace, plain)) for group in owned),
         marks=groups.marks(pod, asked.away),
         places=each.volumes.places,
+        soft=frozenset(liked_spread) - frozenset(spread),
     )
     step.impossible = not readable or _contradict(wanted)
     return step

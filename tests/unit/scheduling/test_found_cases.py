@@ -366,6 +366,26 @@ def test_an_open_claim_that_can_grow_is_no_reason_to_spread_unevenly() -> None:
     assert zones_of_first_fit(asked)[1:] == [{"a"}]
 
 
+@pytest.mark.parametrize(
+    ("word", "spread", "free", "left"), [("DoNotSchedule", 6, 0, 3), ("ScheduleAnyway", 2, 7, 0)], ids=["hard", "soft"]
+)
+def test_a_spread_that_need_not_be_kept_costs_no_more_than_the_emptiest_domain(
+    word: str, spread: int, free: int, left: int
+) -> None:
+    sizes = {"cheap": (2, 1.0), "dear": (2, 5.0), "small": (1, 0.1)}
+    kinds = [
+        instance_type(name, [offering(price=price)], {TEAM: name}, capacity=resources.of(cpu=cpu, memory="4Gi", pods=4))
+        for name, (cpu, price) in sizes.items()
+    ]
+    rule = spread_over("web", TEAM, skew=3, whenUnsatisfiable=word)
+    run = Run(problem(pods(9, cpu="2", topologySpreadConstraints=[rule]), types=kinds), Unlimited())
+
+    run.place()
+
+    settled = [bool(claim.requirements.at(TEAM).values) for claim in run.claims]
+    assert (settled.count(True), settled.count(False), run.left_over().total()) == (spread, free, left)
+
+
 KEEPS_AWAY = {"affinity": away_from("db", ZONE)}
 KEPT_AWAY = {"affinity": away_from("web", ZONE)}
 
