@@ -10,7 +10,6 @@ from tests.strategies import scenarios
 from joiner.cli.scenario import read
 from joiner.scheduling.afterwards import settled
 from joiner.scheduling.blame import blame, lifted
-from joiner.scheduling.desk import key_of
 from joiner.scheduling.lifting import constraints, without
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
@@ -48,7 +47,7 @@ def test_whatever_helps_alone_is_blamed(scenario: Json) -> None:
     plan = schedule(problem)
 
     for name in sorted(refused(plan))[:1]:
-        (pod,) = (each for each in problem.pods if key_of(each) == name)
+        (pod,) = (each for each in problem.pods if each.key == name)
         helpful = {
             lift.constraint
             for lift in constraints(problem, pod)
@@ -77,5 +76,5 @@ def test_afterwards_nobody_waits_but_who_was_refused(scenario: Json) -> None:
 
     rest = settled(problem, plan)
 
-    assert {key_of(pod) for pod in rest.pods} == refused(plan)
+    assert {pod.key for pod in rest.pods} == refused(plan)
     assert len(rest.nodes) == len(problem.nodes) + len(plan.claims)

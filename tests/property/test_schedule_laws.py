@@ -23,7 +23,7 @@ from joiner.cli import answer
 from joiner.cli.scenario import Scenario, read
 from joiner.model.meta import replace
 from joiner.scheduling import sizes
-from joiner.scheduling.desk import Desk, key_of
+from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.firstfit import AtHome
 from joiner.scheduling.plan import Plan
@@ -49,8 +49,7 @@ def planned(scenario: Json) -> Plan:
 def kinds(problem: Problem) -> dict[str, str]:
     """Pod to a name for everything about it that is not its own name."""
     return {
-        key_of(pod): repr((pod.metadata.namespace, sorted(pod.metadata.labels.items()), pod.spec))
-        for pod in problem.pods
+        pod.key: repr((pod.metadata.namespace, sorted(pod.metadata.labels.items()), pod.spec)) for pod in problem.pods
     }
 
 
@@ -192,7 +191,7 @@ def test_every_pod_is_told_of_once(scenario: Json) -> None:
     told_of += [pod for pods in plan.placements.values() for pod in pods]
     told_of += [each.pod for each in plan.refusals] + list(plan.not_attempted)
 
-    assert sorted(told_of) == sorted(map(key_of, problem.pods))
+    assert sorted(told_of) == sorted(pod.key for pod in problem.pods)
 
 
 @FEW

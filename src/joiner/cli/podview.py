@@ -52,7 +52,7 @@ def explain(view: View, name: str, form: str, *, priced: bool) -> None:
 
 
 def _found(view: View, name: str) -> str:
-    known = [f"{pod.metadata.namespace}/{pod.name}" for pod in view.question.problem.pods]
+    known = [pod.key for pod in view.question.problem.pods]
     wanted = name if "/" in name else f"default/{name}"
     if wanted in known:
         return wanted
@@ -88,7 +88,7 @@ def _costs(view: View, name: str, priced: bool) -> tuple[Cost, ...]:
     if not priced:
         return ()
     problem = view.question.problem
-    (pod,) = (each for each in problem.pods if f"{each.metadata.namespace}/{each.name}" == name)
+    (pod,) = (each for each in problem.pods if each.key == name)
     like = Alike(pod)
     pods = (pod, *(each for each in problem.pods if each is not pod and like(each)))
     return tuple(costs(problem, view.plan, pods, _PRICED_WISHES))

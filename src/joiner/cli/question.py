@@ -98,7 +98,7 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
         policy=policy,
         vocabulary=vocabulary,
     )
-    heads = {identity(pod): families.head(pod) for pod in queue}
+    heads = {pod.key: families.head(pod) for pod in queue}
     said = (
         *notes,
         *missed,
@@ -108,11 +108,6 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
         *passedover.notes(world.others, KUBERNETES),
     )
     return Question(problem, heads, said)
-
-
-def identity(pod: Pod) -> str:
-    """What a pod is called in a plan."""
-    return f"{pod.metadata.namespace}/{pod.name}"
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------------
@@ -149,7 +144,7 @@ def _counted(count: int) -> str:
 def _waiting(pod: Pod, rules: Rules) -> Pod:
     if pod.metadata.uid:  # it comes from an API server, which has seen to everything
         return replace(pod, status=replace(pod.status, phase="Pending", conditions=WAITING.conditions))
-    metadata = replace(pod.metadata, uid=f"Pod/{identity(pod)}")
+    metadata = replace(pod.metadata, uid=f"Pod/{pod.key}")
     return replace(pod, metadata=metadata, spec=admitted(pod.spec, pod.metadata.namespace, rules), status=WAITING)
 
 
@@ -236,7 +231,7 @@ def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> I
         found.setdefault(missing[id(pod.spec)], []).append(pod)
     for names, modest in sorted(found.items()):
         if names:
-            workloads = {"{} {}".format(*_short(heads[identity(pod)])) for pod in modest}
+            workloads = {"{} {}".format(*_short(heads[pod.key])) for pod in modest}
             yield (
                 f"{len(modest)} of {len(pods)} pods request no {' and no '.join(names)} ({passedover.listed(workloads)}):"
                 " they take none in this plan, so it may look cheaper than it will be; give them resources.requests"

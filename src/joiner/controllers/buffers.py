@@ -67,7 +67,7 @@ class Room:
 
     async def tell(self, plan: Plan, pods: Iterable[Pod]) -> None:
         """A plan was made: say at each buffer whether its room is there, and remember which nodes it is on."""
-        virtual = {f"{pod.metadata.namespace}/{pod.name}": pod for pod in pods if is_virtual(pod)}
+        virtual = {pod.key: pod for pod in pods if is_virtual(pod)}
         counts: dict[str, int] = {}
         here: set[str] = set()
         for node, placed in plan.placements.items():

@@ -15,7 +15,7 @@ from joiner.cloud.cached import Catalogs
 from joiner.controllers.batcher import Batcher
 from joiner.controllers.claims import Claims, Wish, wanted
 from joiner.controllers.question import Pools, SpreadDefaults, policy_of
-from joiner.controllers.telling import CONTROLLER, Teller, name_of, real_pods
+from joiner.controllers.telling import CONTROLLER, Teller, real_pods
 from joiner.controllers.turns import Choice
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
@@ -232,7 +232,7 @@ class Provisioner(Reconciler):
         """
         waiting = {each.pod for each in plan.refusals if not each.ignored}
         waiting.difference_update(each.pod for each in self._resting(question))
-        question = replace(question, pods=tuple(pod for pod in question.pods if name_of(pod) in waiting))
+        question = replace(question, pods=tuple(pod for pod in question.pods if pod.key in waiting))
         if not question.pods or (self._probed is not None and same(self._probed, question)):
             return
         wishes = await self._lone_wishes(question)
@@ -246,7 +246,7 @@ class Provisioner(Reconciler):
 
         Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
         """
-        pods, tried, found = {name_of(pod): pod for pod in question.pods}, set[Choice](), list[Wish]()
+        pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[Wish]()
         wishes = _wishes(await self._planned(question), question)
         start = self._probes % len(wishes) if wishes else 0
         for wish in (*wishes[start:], *wishes[:start]):
@@ -269,7 +269,7 @@ class Provisioner(Reconciler):
         self._answered = None
         self._teller.question(question)
         names = {each.pod for each in resting}
-        asked = replace(question, pods=tuple(pod for pod in question.pods if name_of(pod) not in names))
+        asked = replace(question, pods=tuple(pod for pod in question.pods if pod.key not in names))
         plan = await self._planned(asked if names else question)
         plan = replace(plan, refusals=(*plan.refusals, *resting))
         self._teller.plan(plan, question, skipped)
@@ -297,8 +297,8 @@ def _rests(pod: Pod, until: datetime) -> Refusal:
         "nodes that were bought for it joined and did not take it: they have less than their type promises, or others took"
         f" the room; the next one is bought at {until:%H:%M:%S} UTC at the earliest"
     )
-    reason = Reason(rule="disappointed", object=f"Pod {name_of(pod)}", message=message)
-    return Refusal(pod=name_of(pod), reasons=(reason,))
+    reason = Reason(rule="disappointed", object=f"Pod {pod.key}", message=message)
+    return Refusal(pod=pod.key, reasons=(reason,))
 
 
 def _wishes(plan: Plan, question: Problem) -> tuple[Wish, ...]:

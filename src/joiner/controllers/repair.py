@@ -387,7 +387,7 @@ def _annotations(claim: NodeClaim, bound: Duration | None) -> dict[str, str]:
 
 def _wishes(tried: rehearsal.Rehearsal) -> tuple[Wish, ...]:
     options = {each.pool.name: each for each in tried.question.pools}
-    pods = {f"{pod.metadata.namespace}/{pod.name}": pod for pod in tried.question.pods}
+    pods = {pod.key: pod for pod in tried.question.pods}
     return tuple(
         Wish(each, options[each.nodepool], tuple(pods[key] for key in each.pods)) for each in tried.replacements
     )

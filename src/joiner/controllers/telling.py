@@ -24,14 +24,9 @@ from joiner.state.zones import effective_zone
 CONTROLLER: Final = "provisioner"
 
 
-def name_of(pod: Pod) -> str:
-    """What a pod is called in a plan."""
-    return f"{pod.metadata.namespace}/{pod.name}"
-
-
 def real_pods(question: Problem) -> dict[str, Pod]:
     """The pods of a problem that are more than room to be kept, by their name in the plan."""
-    return {name_of(pod): pod for pod in question.pods if not is_virtual(pod)}
+    return {pod.key: pod for pod in question.pods if not is_virtual(pod)}
 
 
 class Teller:

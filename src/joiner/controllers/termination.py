@@ -308,7 +308,7 @@ def _pool(node: Node) -> str:
 
 
 def _still_there(pods: tuple[Pod, ...]) -> str:
-    names = ", ".join(f"{pod.metadata.namespace}/{pod.name}" for pod in pods[:5])
+    names = ", ".join(pod.key for pod in pods[:5])
     more = f" and {len(pods) - 5} more" if len(pods) > 5 else ""
     left = "1 pod has" if len(pods) == 1 else f"{len(pods)} pods have"
     return f"{left} not left yet: {names}{more}"

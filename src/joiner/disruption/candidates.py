@@ -25,7 +25,7 @@ def is_out_of_reach(each: StateNode) -> bool:
 def pods_object(pods: Iterable[Pod], budgets: Budgets, now: datetime) -> str:
     """Why a pod forbids to empty its node now; nothing if none does."""
     for pod in pods:
-        name = f"{pod.metadata.namespace}/{pod.name}"
+        name = pod.key
         if not podrules.is_disruptable(pod, now):
             return f"pod {name} has the annotation {labels.DO_NOT_DISRUPT}"
         protecting = [each for each in budgets.get(pod.metadata.namespace, ()) if protects(each, pod)]

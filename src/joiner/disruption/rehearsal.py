@@ -86,8 +86,8 @@ def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot
 
     Pods that waited before do not matter, and pods of nodes that go already may use what is not complete.
     """
-    moved = tuple(map(_key, movers(gone)))
-    must = frozenset((*moved, *map(_key, snapshot.evicted)))
+    moved = tuple(pod.key for pod in movers(gone))
+    must = frozenset((*moved, *(pod.key for pod in snapshot.evicted)))
     refused = [each.pod for each in plan.refusals if each.pod in must]
     left = [*refused, *(each for each in plan.not_attempted if each in must)]
     obstacle = ""
@@ -100,7 +100,3 @@ def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot
         if uncertain and not obstacle:
             obstacle = f"pod {uncertain[0]} would have to go to {name}, which is not complete yet"
     return Rehearsal(plan=plan, question=question, moved=moved, obstacle=obstacle)
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.name}"

@@ -159,6 +159,11 @@ class Pod(KubeObject):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`: how the pod is called in plans and messages."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
 
 class PodTemplateSpec(Value):
     """The mould pods of a workload are cast in."""

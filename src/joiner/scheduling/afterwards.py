@@ -23,7 +23,7 @@ def settled(problem: Problem, plan: Plan) -> Problem:
 
     Each new node is what the plan would buy first. Reservations are as they were: counts belong to the provider.
     """
-    by_name = {f"{pod.metadata.namespace}/{pod.name}": pod for pod in problem.pods}
+    by_name = {pod.key: pod for pod in problem.pods}
     shelf = Shelf(problem.storage, problem.vocabulary)
     nodes = list(problem.nodes)
     moved: list[Pod] = []

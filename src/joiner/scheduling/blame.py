@@ -53,7 +53,7 @@ def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
 
     Where no single one does, pairs are tried. Constraints are lifted for all pods like it at once.
     """
-    pod = next(each for each in problem.pods if _name(each) == name)
+    pod = next(each for each in problem.pods if each.key == name)
     question, on_the_plan = _question(problem, plan, pod)
     hard = [each for each in constraints(problem, pod) if each.constraint.hard]
     asks = _asks(question)
@@ -70,7 +70,7 @@ def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
 
 def lifted(problem: Problem, name: str, blamed: Blame) -> Problem:
     """The question without what is blamed."""
-    pod = next(each for each in problem.pods if _name(each) == name)
+    pod = next(each for each in problem.pods if each.key == name)
     meant = set(blamed.constraints)
     return without(problem, [each for each in constraints(problem, pod) if each.constraint in meant])
 
@@ -79,10 +79,6 @@ def _asks(question: Problem) -> int:
     """How often a question may be asked again: the more its pods say, the longer it takes."""
     most = max(sum(1 for _ in constraints(question, pod)) for pod in question.pods)
     return max(2, _ASKED_MAX * _USUAL // max(_USUAL, most))
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.name}"
 
 
 def _placed(question: Problem, name: str) -> bool:
@@ -97,7 +93,7 @@ def _question(problem: Problem, plan: Plan, pod: Pod) -> tuple[Problem, bool]:
     rest = settled(problem, plan)
     like = Alike(pod)
     few = replace(rest, pods=(pod, *islice((each for each in rest.pods if each is not pod and like(each)), SMALL)))
-    return (problem, False) if _placed(few, _name(pod)) else (few, True)
+    return (problem, False) if _placed(few, pod.key) else (few, True)
 
 
 def _likely(problem: Problem, plan: Plan, name: str, lifts: Sequence[Lift]) -> Iterator[Lift]:

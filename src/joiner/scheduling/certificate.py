@@ -29,6 +29,8 @@ _ALL_AT_ONCE: Final = 2_000
 STEPS: Final = 200
 _SHARP: Final = 40.0
 """How fast pods turn away from kinds where they pay more: one in e is left where it is a fortieth more."""
+_NOBODY: Final = -50.0
+"""The logarithm of a part so small that nobody is left."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
 _EARLY: Final = 15
@@ -91,10 +93,10 @@ def proven(relaxation: Relaxation, rents: Rents) -> Certificate:
 
 def paid(relaxation: Relaxation, rows: Floats, crowds: Floats) -> Floats:
     """Demand by kind: the rent that one pod pays there."""
-    found: Floats = np.matmul(rows[:, None, :], relaxation.parts)[:, 0, :].T
-    for number, (most, members) in enumerate(relaxation.crowds):
-        found[members] += crowds[:, number] / most
-    return found
+    found: Floats = np.matmul(rows[:, None, :], relaxation.parts)[:, 0, :]
+    if relaxation.crowds:
+        found += crowds @ relaxation.crowding
+    return found.T
 
 
 def _charged(relaxation: Relaxation, cuts: Floats) -> Floats:
@@ -181,9 +183,10 @@ def _walk(
     """
     kinds, width = relaxation.kinds, relaxation.parts.shape[1]
     free = kinds.limits < 0
+    prices, open_to = np.where(free, kinds.prices, 0.0)[:, None], relaxation.usable & free
     for step in range(begin, end if shares.shape[1] and free.any() else begin):
-        rents = shares * np.where(free, kinds.prices, 0.0)[:, None]
-        paying = np.where(relaxation.usable & free, paid(relaxation, rents[:, :width], rents[:, width:]), np.inf)
+        rents = shares * prices
+        paying = np.where(open_to, paid(relaxation, rents[:, :width], rents[:, width:]), np.inf)
         worth = paying.min(axis=1)
         pods = _customers(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts[:, None]
         wanted = _taken(relaxation, pods)
@@ -195,18 +198,20 @@ def _walk(
 
 def _customers(paying: Floats, worth: Floats, sharp: float) -> Floats:
     """Every pod is a customer of the kinds where it pays least or next to it: which part of it, by demand and kind."""
-    possible = np.isfinite(worth)
-    dearer = np.divide(paying, worth[:, None], out=np.ones_like(paying), where=possible[:, None] & (worth[:, None] > 0))
-    near = np.where(possible[:, None] & np.isfinite(paying), np.exp(-sharp * (np.minimum(dearer, 1e6) - 1.0)), 0.0)
-    result: Floats = near / np.maximum(near.sum(axis=1, keepdims=True), 1e-30)
-    return result
+    known = np.isfinite(worth) & (worth > 0)
+    dearer = paying / np.where(known, worth, 1.0)[:, None]
+    if not known.all():  # nothing is any dearer than what costs nothing
+        dearer[~known] = np.where(np.isfinite(paying[~known]), 1.0, np.inf)
+    turned_away = sharp * (1.0 - dearer)
+    near: Floats = np.exp(turned_away, where=turned_away > _NOBODY, out=np.zeros_like(turned_away))
+    near /= np.maximum(near.sum(axis=1, keepdims=True), 1e-30)
+    return near
 
 
 def _taken(relaxation: Relaxation, pods: Floats) -> Floats:
     """Kind by row, crowds last: how often the pods fill it."""
-    taken = [np.matmul(relaxation.parts, pods.T[:, :, None])[:, :, 0]]
-    taken += [(pods[members].sum(axis=0) / most)[:, None] for most, members in relaxation.crowds]
-    return np.concatenate(taken, axis=1)
+    rows = np.matmul(relaxation.parts, pods.T[:, :, None])[:, :, 0]
+    return np.concatenate([rows, pods.T @ relaxation.crowding.T], axis=1) if relaxation.crowds else rows
 
 
 def _with_limited(relaxation: Relaxation, rents: Rents, worth: Floats) -> Rents:
@@ -261,10 +266,7 @@ class _Programme:
         self._highspy = highspy
         self._demands = len(relaxation.counts)
         self._kinds, self._width, _ = relaxation.parts.shape
-        crowds = np.zeros((len(relaxation.crowds), self._demands))
-        for number, (most, members) in enumerate(relaxation.crowds):
-            crowds[number, members] = 1.0 / most
-        everywhere = np.broadcast_to(crowds, (self._kinds, *crowds.shape))
+        everywhere = np.broadcast_to(relaxation.crowding, (self._kinds, *relaxation.crowding.shape))
         self._parts = np.concatenate([relaxation.parts, everywhere], axis=1)
         self._rows = self._parts.shape[1]
         self._cuts_at = self._demands + self._kinds * self._rows

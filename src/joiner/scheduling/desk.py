@@ -31,11 +31,6 @@ _DIGITS: Final = 10
 _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def key_of(pod: Pod) -> str:
-    """How a pod is called in plans."""
-    return f"{pod.metadata.namespace}/{pod.name}"
-
-
 class Desk:
     """The problem, prepared. Nothing on it changes an answer, and no run changes anything on it."""
 
@@ -141,7 +136,7 @@ class Desk:
     def _not_for_us(self) -> dict[int, Refusal]:
         vocabulary = self._problem.vocabulary
         found = {
-            each.number: refusal(key_of(each.pod), each.pod, each.volumes.problem, vocabulary) for each in self.classes
+            each.number: refusal(each.pod.key, each.pod, each.volumes.problem, vocabulary) for each in self.classes
         }
         return {number: why for number, why in found.items() if why is not None}
 
@@ -181,13 +176,19 @@ class Desk:
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 
-        def order(position: int) -> tuple[int, int, datetime, int, str, str, int]:
-            number, meta = numbers[position], pods[position].metadata
-            first = -(pods[position].spec.priority or 0) if by_priority else 0
-            alike = (0, _natural(meta.name)) if in_turn else (number, "")
-            return (first, ranks[number], meta.creation_timestamp or _LONG_AGO, *alike, meta.uid, position)
-
-        return sorted(range(len(pods)), key=order)
+        order: list[tuple[int, int, datetime, int | str, str, int]] = [
+            (
+                -(pod.spec.priority or 0) if by_priority else 0,
+                ranks[number],
+                pod.metadata.creation_timestamp or _LONG_AGO,
+                _natural(pod.metadata.name) if in_turn else number,
+                pod.metadata.uid,
+                position,
+            )
+            for position, (pod, number) in enumerate(zip(pods, numbers, strict=True))
+        ]
+        order.sort()
+        return [position for *_, position in order]
 
 
 def _natural(name: str) -> str:

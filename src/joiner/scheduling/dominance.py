@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-_AT_ONCE: Final = 256
-"""How many are compared with all others in one go."""
+_AT_ONCE: Final = (16, 256)
+"""How many are compared with those that are kept, and then with each other, in one go: few at first, later more."""
 
 
 def undominated(room: npt.NDArray[np.float64], open_to: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.int64]:
@@ -14,14 +14,18 @@ def undominated(room: npt.NDArray[np.float64], open_to: npt.NDArray[np.bool_] | 
 
     An earlier one does if it has as much room in every column, and is open to everybody the later one is open to.
     """
+    if len(room) < 2:
+        return np.arange(len(room))
     doors = np.zeros((len(room), 0), dtype=np.uint8) if open_to is None else np.packbits(open_to, axis=1)
     kept = np.zeros(0, dtype=np.int64)
-    for start in range(0, len(room), _AT_ONCE):
-        block = np.arange(start, min(start + _AT_ONCE, len(room)))
-        needless = np.triu(_covers(room, doors, block, block), 1).any(axis=0)
-        left = block[~needless]
-        left = left[~_covers(room, doors, kept, left).any(axis=0)]
+    start, some = 0, _AT_ONCE[0]
+    while start < len(room):
+        block = np.arange(start, min(start + some, len(room)))
+        left = block[~_covers(room, doors, kept, block).any(axis=0)]
+        earlier = left[:, None] < left
+        left = left[~(_covers(room, doors, left, left) & earlier).any(axis=0)]
         kept = np.concatenate([kept, left])
+        start, some = start + some, min(2 * some, _AT_ONCE[1])
     return kept
 
 

@@ -20,6 +20,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     """The claims to buy, and the pods whose claim turned out not to be flexible enough to be bought."""
     planned: list[PlannedClaim] = []
     dropped: dict[int, Refusal] = {}
+    pods = run.problem.pods
     for claim in run.claims:
         requirements, options = _options(run, claim)
         chosen = _truncated(run, claim, requirements, options)
@@ -29,7 +30,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
         planned.append(
             PlannedClaim(
                 nodepool=claim.template.name,
-                pods=tuple(sorted(run.key(position) for _, position, _ in claim.members)),
+                pods=tuple(sorted([pods[position].key for _, position, _ in claim.members])),
                 requirements=_with_min_values(requirements, claim),
                 options=chosen,
                 requests=_requests(run, claim),

@@ -328,7 +328,7 @@ def _neighbours(problem: Problem, pod: Pod) -> Iterator[Lift]:
             if identity in seen or not chooses(term.label_selector, pod.metadata.labels) or like(other):
                 continue
             seen.add(identity)
-            name = f"{other.metadata.namespace}/{other.name}"
+            name = other.key
             told = Constraint(
                 rule=TOPOLOGY,
                 object=f"Pod {name}",

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from joiner.requirements import Requirements
 from joiner.scheduling.certificate import Pieces, in_pieces
@@ -81,25 +80,25 @@ class RoundedRun(RepricedRun):
         due = np.zeros(len(sizes))
         alike = max(1, count // _PATTERNS)
         while count > 0:
-            wanted = np.floor(due / alike + each + 10**-_DIGITS).astype(np.int64)
-            claim, taken = self._filled(sizes, pattern, wanted, cost)
+            wanted = np.floor(due / alike + each + 10**-_DIGITS).astype(np.int64).tolist()
+            claim, taken = self._filled(sizes, [(n, wanted[n]) for n in pattern if wanted[n]], cost)
             made = 1 if claim is None else 1 + repeat(self, claim, min(alike, count) - 1)
             due += (each - taken) * made
             count -= made
 
     def _filled(
-        self, sizes: list[Size], pattern: list[int], wanted: npt.NDArray[np.int64], cost: float | None
+        self, sizes: list[Size], pattern: list[tuple[int, int]], cost: float | None
     ) -> tuple[Claim | None, Floats]:
         """A claim with so many pods of each size, as far as it takes them, and whoever else has room; and how many it took."""
         taken = np.zeros(len(sizes))
         claim: Claim | None = None
-        for number in pattern:
-            most = int(wanted[number])
-            if most and claim is None:
+        for number, most in pattern:
+            started = 0
+            if claim is None:
                 claim = self._started(sizes[number], cost)
-                taken[number] = claim is not None
-            if claim is not None and most > taken[number]:
-                taken[number] += self._some(claim, sizes[number], most - int(taken[number]))
+                started = int(claim is not None)
+            if claim is not None:
+                taken[number] = started + self._some(claim, sizes[number], most - started)
         if claim is not None:
             self._fill(claim)
         return claim, taken

@@ -13,7 +13,6 @@ from joiner.model import resources
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Pod, PodSpec
 from joiner.scheduling.afterwards import settled
-from joiner.scheduling.desk import key_of
 from joiner.scheduling.lifting import Alike, Constraint, Lift, preferences, without
 from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.problem import PoolOption, Problem
@@ -92,7 +91,7 @@ def _rival(problem: Problem, plan: Plan, claim: PlannedClaim, option: PoolOption
     full = tuple(replace(node, allocatable={}) for node in rest.nodes)  # they count for topology, and take nobody
     pods = set(claim.pods)
     (pool,) = (each for each in rest.pools if each.pool.name == option.pool.name)
-    waiting = tuple(pod for pod in problem.pods if key_of(pod) in pods)
+    waiting = tuple(pod for pod in problem.pods if pod.key in pods)
     found = schedule(replace(rest, pods=waiting, nodes=full, pools=(pool,)))
     weight = option.pool.spec.weight
     if found.refusals or found.not_attempted:
@@ -122,7 +121,7 @@ def costs(problem: Problem, plan: Plan, pods: Sequence[Pod], most: int) -> Itera
         price = compared(without(problem, (lift,)), plan)
         saved = None if price is None else plan.price - price
         hourly = None if saved is None else saved if saved > _NEAR else 0.0
-        yield Cost(constraint=lift.constraint, pod=key_of(pod), pods=count, hourly=hourly)
+        yield Cost(constraint=lift.constraint, pod=pod.key, pods=count, hourly=hourly)
 
 
 def wishes(pods: Sequence[Pod]) -> int:
@@ -145,7 +144,7 @@ def _wishes(pods: Sequence[Pod]) -> Iterator[tuple[Pod, int, Lift]]:
                 kinds.append((Alike(pod), known))
             by_spec[id(pod.spec), repr(pod.metadata.labels)] = known
         known.append(pod)
-    for _, members in sorted(kinds, key=lambda kind: (-len(kind[1]), key_of(kind[1][0]))):
+    for _, members in sorted(kinds, key=lambda kind: (-len(kind[1]), kind[1][0].key)):
         for lift in preferences(members[0]):
             yield members[0], len(members), lift
 

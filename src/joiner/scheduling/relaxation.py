@@ -7,6 +7,7 @@ part, and the parts of all pods on a node sum to one at most. Whatever is droppe
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirements
 from joiner.scheduling.classes import PodClass
-from joiner.scheduling.desk import key_of as pod_key
 from joiner.scheduling.dominance import undominated
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem
@@ -96,6 +96,14 @@ class Relaxation:
         """What each kind costs."""
         return self.kinds.prices
 
+    @cached_property
+    def crowding(self) -> Floats:
+        """Crowd by demand: which part of a crowd one pod is."""
+        found = np.zeros((len(self.crowds), len(self.counts)))
+        for number, (most, members) in enumerate(self.crowds):
+            found[number, members] = 1.0 / most
+        return found
+
 
 def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxation:
     """The relaxation of a problem, for the pods of these names; for all that could be placed at all if none are given."""
@@ -138,7 +146,7 @@ def _demands(run: Run, problem: Problem, covered: Collection[str] | None) -> lis
     wanted = None if covered is None else frozenset(covered)
     members: dict[int, list[str]] = {}
     for pod, each in zip(problem.pods, run.of_pod, strict=True):
-        key = pod_key(pod)
+        key = pod.key
         if each.number not in run.ignored and (wanted is None or key in wanted):
             members.setdefault(each.number, []).append(key)
     disliked = any(taint.effect == "PreferNoSchedule" for taint in _taints(run))
@@ -279,14 +287,14 @@ class _Shop:
             self._put(room[some[0]], float(prices[some[0]]), takes[some[0]], limit)
             return
         # Of equal offers those that are open to more pods come first; then it matters to which, and never who was named first.
-        _, pods = np.unique(np.packbits(takes[some], axis=1), axis=0, return_inverse=True)
-        ordered = some[np.lexsort((pods.reshape(-1), -takes[some].sum(axis=1), *(-room[some].T[::-1]), prices[some]))]
+        pods = np.packbits(takes[some], axis=1).T[::-1]
+        ordered = some[np.lexsort((*pods, -takes[some].sum(axis=1), *(-room[some].T[::-1]), prices[some]))]
         for number in ordered[undominated(room[ordered], takes[ordered])]:
             self._put(room[number], float(prices[number]), takes[number], limit)
 
     def _offers(self, template: Template) -> _Offers:
         """What a pool can buy that some rule allows."""
-        stock, room = template.stock, _room(template, self._run.names)
+        stock, room = template.stock, self._run.kinds.room(template)
         within = flags(template.usable, len(stock.units)) & ~(room < 0).any(axis=1)
         ways = np.flatnonzero(within[stock.ways.units])
         units, shapes = stock.ways.units[ways], stock.ways.shapes[ways]
@@ -297,8 +305,10 @@ class _Shop:
                     flags(described, len(stock.units))[units] & flags(fitting, len(stock.shapes))[shapes]
                 )
         some = np.flatnonzero(takes.any(axis=1))
-        offerings = [stock.ways.priced[number].offering for number in ways[some].tolist()]
-        names = [self._reservation(offering) if offering.reserved else None for offering in offerings]
+        names: list[str | None] = [None] * len(some)
+        if stock.has_reservations:
+            offerings = [stock.ways.priced[number].offering for number in ways[some].tolist()]
+            names = [self._reservation(offering) if offering.reserved else None for offering in offerings]
         return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])
 
     def _reservation(self, offering: Offering) -> str:
@@ -366,14 +376,6 @@ def _excused(run: Run) -> frozenset[str]:
         wanted.update(each.volumes.places)
         wanted.update(step.requirements for step in each.steps)
     return frozenset(key for each in wanted for key, requirement in each.items() if requirement.allows_absence)
-
-
-def _room(template: Template, names: Sequence[str]) -> Floats:
-    """What units of a pool have left beside their daemons."""
-    room = np.array([[each.get(name, 0) for name in names] for each in template.stock.allocatable], dtype=np.float64)
-    for group in template.daemons:
-        room[flags(group.units, len(room))] -= np.array(group.amounts, dtype=np.float64)
-    return room
 
 
 def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:

@@ -25,7 +25,7 @@ from joiner.scheduling.claims import (
     settle_waiting,
 )
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.desk import Desk, key_of
+from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.finish import Costs, cheapest, finished
 from joiner.scheduling.flexibility import Flexibility
@@ -81,6 +81,7 @@ class Run:
         self._desk = desk or Desk(problem)
         self.names = self._desk.names
         self.joined = self._desk.joined
+        self.kinds = self._desk.kinds
         self.spelling = self._desk.spelling
         self.classes, self.of_pod = self._desk.cast()
         self.templates = self._desk.templates()
@@ -126,8 +127,11 @@ class Run:
 
     def wanted(self) -> list[int]:
         """The same without those that are none of our business, and those that are to wait."""
-        left_alone = self.ignored.keys()
-        return [at for at in self.queue() if self.of_pod[at].number not in left_alone and at not in self._without]
+        left_alone = (
+            {at for at, each in enumerate(self.of_pod) if each.number in self.ignored} if self.ignored else set()
+        )
+        left_alone |= self._without
+        return [at for at in self.queue() if at not in left_alone] if left_alone else list(self.queue())
 
     def place(self) -> None:
         """Place what can be placed."""
@@ -397,7 +401,7 @@ class Run:
 
     def key(self, position: int) -> str:
         """The name of the pod at a position."""
-        return key_of(self.problem.pods[position])
+        return self.problem.pods[position].key
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
@@ -445,7 +449,7 @@ class Run:
         return Plan(
             claims=claims,
             placements={
-                node.node.name: tuple(sorted(key_of(pods[position]) for position in node.members))
+                node.node.name: tuple(sorted(pods[position].key for position in node.members))
                 for node in self.nodes
                 if node.members
             },

@@ -1,7 +1,9 @@
 """Spread, decided beforehand: how many pods go to each domain, so that claims can be filled one at a time."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
 from joiner.model.labels import HOSTNAME
@@ -86,15 +88,18 @@ class Spreading:
         self._coming[group, _held_in(each, group)] -= len(positions)
         few = group.min_domains is not None and len(reachable) < group.min_domains
         patient = each.held and not few
-        while positions:
-            least = 0 if few else min((counts[domain] for domain in reachable), default=0)
-            best = min(costs, key=lambda domain: (counts[domain], costs[domain], domain), default=None)
-            level = 0 if best is None else counts[best] + 1 - group.max_skew
-            if best is None or (level > least and not (patient and self._made_up_for(group, level, reachable))):
-                self.left.extend(positions)
+        never = min((counts[domain] for domain in reachable if domain not in costs), default=math.inf)
+        emptiest = [(counts[domain], cost, domain) for domain, cost in costs.items()]
+        heapify(emptiest)
+        while positions and emptiest:
+            count, cost, best = emptiest[0]
+            least, level = 0 if few else min(never, count), count + 1 - group.max_skew
+            if level > least and not (patient and self._made_up_for(group, level, reachable)):
                 break
             counts[best] += 1
+            heapreplace(emptiest, (count + 1, cost, best))
             meant.setdefault(best, []).append(positions.pop())
+        self.left.extend(positions)
         return {domain: members[::-1] for domain, members in meant.items()}
 
     def _made_up_for(self, group: Group, level: int, domains: list[str]) -> bool:

@@ -8,7 +8,6 @@ from joiner.model.taints import untolerated
 from joiner.scheduling.afterwards import NEW, settled
 from joiner.scheduling.claims import PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.desk import key_of
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.lifting import taint_text
@@ -23,9 +22,9 @@ def objections(problem: Problem, plan: Plan, name: str) -> tuple[Reason, ...]:
 
     Nodes are asked as the plan leaves them, and about what the pod demands, not about what it prefers.
     """
-    pod = next(each for each in problem.pods if key_of(each) == name)
+    pod = next(each for each in problem.pods if each.key == name)
     rest = settled(problem, plan)
-    bound = tuple(each for each in rest.bound if key_of(each) != name)
+    bound = tuple(each for each in rest.bound if each.key != name)
     run = Run(replace(rest, pods=(pod,), bound=bound), Unlimited())
     each = run.of_pod[0]
     if each.number in run.ignored:

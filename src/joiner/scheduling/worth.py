@@ -49,7 +49,8 @@ class PricedRun(Run):
 
     def place(self) -> None:
         """Place what can be placed: on nodes that are there, then claim by claim, the rest as usual."""
-        rest = [position for position in self.wanted() if not self._stays(position)]
+        wanted = self.wanted()
+        rest = [position for position in wanted if not self._stays(position)] if self.nodes else wanted
         self._unplaced: list[int] = []
         self._choices: dict[object, tuple[Template, Requirements] | None] = {}
         self._numbers: dict[tuple[tuple[Group, bool], ...], int] = {}
@@ -58,13 +59,11 @@ class PricedRun(Run):
         self.charge = charge(self.problem)
         self._last: tuple[Size | None, float | None, dict[Size, int]] = (None, None, {})
         sizes = self._sizes(rest)
-        self._kinds = self._desk.kinds
         for size in sizes:
             size.worth = self._worth(size)
         self._arrange(sizes)
-        leftover = [*self._buy(), *self._unplaced]
-        order = {position: rank for rank, position in enumerate(rest)}
-        self.settle(sorted(leftover, key=order.__getitem__))
+        leftover = {*self._buy(), *self._unplaced}
+        self.settle([position for position in rest if position in leftover] if leftover else [])
         self.sound = self._spreading.balanced()
 
     def _arrange(self, sizes: list[Size]) -> None:
@@ -84,7 +83,7 @@ class PricedRun(Run):
     def _stays(self, position: int) -> bool:
         """Whether the pod goes to a node that is there."""
         each = self.of_pod[position]
-        if not self.nodes or each.steps[0].impossible or not self.on_node(each, position, each.steps[0]):
+        if each.steps[0].impossible or not self.on_node(each, position, each.steps[0]):
             return False
         self.moved()
         return True
@@ -163,7 +162,7 @@ class PricedRun(Run):
         return None
 
     def _worth(self, size: Size) -> float:
-        kinds = self._kinds.of(size.template, size.requirements)
+        kinds = self.kinds.of(size.template, size.requirements)
         fitting = np.minimum(how_many(kinds.room, size.amounts), min(size.host_most, size.left))
         possible = fitting >= 1
         if not possible.any():
@@ -231,7 +230,7 @@ class PricedRun(Run):
         if last is size and all(each.left >= count for each, count in taken.items()):
             # Everything the last claim took is there again, so the best claim is the same once more.
             yield cost
-        kinds = self._kinds.of(size.template, size.requirements)
+        kinds = self.kinds.of(size.template, size.requirements)
         value = self._value(size, kinds)
         if value is not None:
             score = np.where(value > 0, value / np.maximum(kinds.costs + self.charge, 1e-12), -1.0)
@@ -257,7 +256,7 @@ class PricedRun(Run):
             waiting = other.left - 1 if other is size else other.left
             if waiting <= 0 or other.template is not size.template:
                 continue
-            welcome = self._kinds.welcome(size, other, kinds)
+            welcome = self.kinds.welcome(size, other, kinds)
             if welcome is None:
                 continue
             count = np.minimum(other.often(room), waiting)
@@ -265,6 +264,8 @@ class PricedRun(Run):
                 count = np.minimum(count, np.maximum(0.0, other.host_most - used.get(id(other.host_group), 0.0)))
             if other.requirements is not size.requirements:
                 count = count * welcome[fits]
+            if not count.any():
+                continue
             if other.host_group is not None:
                 used[id(other.host_group)] = used.get(id(other.host_group), 0.0) + count
             room -= count * other.column
@@ -277,7 +278,7 @@ class PricedRun(Run):
         """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
         barred: set[int] = set()
-        tops = self._kinds.tops(claim.template, self.openings.to_be_had(claim))
+        tops = self.kinds.tops(claim.template, self.openings.to_be_had(claim))
         room = tops - np.array(claim.amounts, dtype=np.float64)
         todo = self._open_sizes[_holds(room, self._wanted[self._open_sizes])]
         while len(todo):
@@ -394,10 +395,13 @@ class ConstrainedFirstRun(PricedRun):
             raise NothingNew
 
     def _precedence(self, size: Size) -> tuple[float, int]:
-        kinds = self._kinds.of(size.template, size.requirements)
+        kinds = self.kinds.of(size.template, size.requirements)
         return (float(len(kinds.units)) - size.worth / (1.0 + size.worth), size.number)
 
 
 def _holds(room: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Which of the wanted amounts some row of room is large enough for."""
-    return np.asarray((wanted[None, :, :] <= room[:, None, :]).all(axis=2).any(axis=0), dtype=np.bool_)
+    found = np.ones((len(room), len(wanted)), dtype=np.bool_)
+    for there, asked in zip(room.T, wanted.T, strict=True):
+        found &= asked <= there[:, None]
+    return np.asarray(found.any(axis=0), dtype=np.bool_)
