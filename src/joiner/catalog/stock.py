@@ -6,7 +6,8 @@ several. A set of units is an integer with one bit each.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -291,8 +292,10 @@ class Stock:
             for number in self._reserved_shapes(requirements) if reserved else self._open_shapes:
                 allowed[number] = requirements.compatible(self.shapes[number], self._well_known)
             possible = np.flatnonzero(allowed[self.ways.shapes])
-            first = np.sort(np.unique(self.ways.units[possible], return_index=True)[1])
-            found = self._prices[key] = Prices(self.ways, possible[first], len(self.units))
+            # Ways come cheapest first: of those of one unit, the last to be written down is the cheapest.
+            best = np.full(len(self.units), -1, np.intp)
+            best[self.ways.units[possible[::-1]]] = possible[::-1]
+            found = self._prices[key] = Prices(self.ways, np.sort(best[best >= 0]), len(self.units))
         return found
 
     def _reserved_shapes(self, requirements: Requirements) -> Iterable[int]:
@@ -312,9 +315,7 @@ class Prices:
         self._costs = ways.costs[best]
         self._how_many = units
         self._orders = [each.order[1] for each in self._best]
-        self._units = [0]
-        for each in self._best:
-            self._units.append(self._units[-1] | 1 << each.unit)
+        self._units = list(accumulate([1 << number for number in self._numbers.tolist()], or_, initial=0))
         self.options: dict[int, tuple[Option, ...]] = {}
         """Sets of units to the options they come to, as far as somebody asked."""
 

@@ -1,5 +1,6 @@
 """Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -98,7 +99,8 @@ class Joined:
 
     def __init__(self, well_known: frozenset[str]) -> None:
         self._well_known = well_known
-        self._known: dict[tuple[Requirements, Requirements], Requirements | None] = {}
+        self._known: dict[tuple[int, int], tuple[Requirements | None, Requirements, Requirements]] = {}
+        """Who was joined with whom, by identity: both are kept with the answer, so that nobody else gets theirs."""
         self._same: dict[Requirements, Requirements] = {}
         self._only: dict[Requirement, Requirements] = {}
 
@@ -115,14 +117,17 @@ class Joined:
 
     def of(self, own: Requirements, wanted: Requirements) -> Requirements | None:
         """What both allow; nothing when they cannot agree."""
+        known = self._known.get((id(own), id(wanted)))
+        if known is None:
+            joined = self._join(own, wanted)
+            self._known[id(own), id(wanted)] = (joined, own, wanted)
+            return joined
+        return known[0]
+
+    def _join(self, own: Requirements, wanted: Requirements) -> Requirements | None:
         if not wanted:
             return own
-        key = (own, wanted)
-        if key in self._known:
-            return self._known[key]
-        joined = self.the(own & wanted) if own.compatible(wanted, self._well_known) else None
-        self._known[key] = joined
-        return joined
+        return self.the(own & wanted) if own.compatible(wanted, self._well_known) else None
 
 
 class Openings:
@@ -160,8 +165,7 @@ class Openings:
 
         More than one at a time can only be asked for pods that bring no ports or volumes, and for no more than any group allows.
         """
-        template = claim.template
-        if not self.tolerates(template, step):
+        if claim.template.taints and not self.tolerates(claim.template, step):
             return Refused(TAINTS)
         joined = self._joined.of(claim.requirements, step.requirements)
         if joined is None:
@@ -177,7 +181,8 @@ class Openings:
             placed = self._joined.of(joined, place)
             if placed is None:
                 continue
-            narrowed = self._narrowed(claim, each, step, placed)
+            meets = step.groups or each.kept_out
+            narrowed = self._narrowed(claim, each, step, placed) if meets else placed
             if narrowed is None:
                 refused = Refused(TOPOLOGY)
                 continue
@@ -224,17 +229,25 @@ class Openings:
 
     def _cheapest(self, claim: Claim, each: PodClass, step: Step, placed: Requirements, found: Fitting) -> Fitting:
         """A new claim in the domain where it costs least, of those that topology likes as much as the first."""
-        best, cost, crowd = found, self._cost(claim, found), _crowd(step, found.requirements)
+        best, cost, crowd = found, self.cost(claim, found), _crowd(step, found.requirements)
         for other in self._others(claim, each, step, placed, found.requirements, (AFFINITY, SPREAD)):
             there = self._bought(claim, each, other, found.amounts, new=True)
-            if isinstance(there, Fitting) and _crowd(step, other) <= crowd and self._cost(claim, there) < cost:
-                best, cost = there, self._cost(claim, there)
+            if isinstance(there, Fitting) and _crowd(step, other) <= crowd and self.cost(claim, there) < cost:
+                best, cost = there, self.cost(claim, there)
         return best
 
-    def _cost(self, claim: Claim, found: Fitting) -> float:
+    def cost(self, claim: Claim, found: Fitting) -> float:
         """What a claim would cost at best; nothing where it counts on what is paid for."""
         best = claim.template.stock.prices(found.requirements).first(found.units)
         return 0.0 if found.reserved or best is None else best.offering.cost
+
+    def cost_least(self, claim: Claim, requirements: Requirements) -> float:
+        """What an open claim would cost under narrower requirements, however little is put on it."""
+        stock = claim.template.stock
+        if claim.units & stock.terms(requirements).machines:
+            return 0.0
+        best = stock.prices(requirements).first(claim.units)
+        return math.inf if best is None else best.offering.cost
 
     def _others(
         self,
@@ -295,7 +308,7 @@ class Openings:
         units = described & template.large_enough(amounts, each.ports)
         if not units:
             return Refused(RESOURCES)
-        if claim.cost_max is not None:
+        if claim.cost_max is not None and (new or requirements is not claim.requirements):
             units &= stock.prices(requirements).at_most(claim.cost_max) | terms.machines
             if not units:
                 return Refused(PRICE)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -176,19 +177,17 @@ class Desk:
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 
-        order: list[tuple[int, int, datetime, int | str, str, int]] = [
-            (
-                -(pod.spec.priority or 0) if by_priority else 0,
-                ranks[number],
-                pod.metadata.creation_timestamp or _LONG_AGO,
-                _natural(pod.metadata.name) if in_turn else number,
-                pod.metadata.uid,
-                position,
-            )
-            for position, (pod, number) in enumerate(zip(pods, numbers, strict=True))
+        named = [pod.metadata for pod in pods]
+        keys: list[Sequence[object]] = [
+            [ranks[number] for number in numbers],
+            [meta.creation_timestamp or _LONG_AGO for meta in named],
+            [_natural(meta.name) for meta in named] if in_turn else numbers,
+            [meta.uid for meta in named],
+            range(len(pods)),
         ]
-        order.sort()
-        return [position for *_, position in order]
+        if by_priority:
+            keys.insert(0, [-(pod.spec.priority or 0) for pod in pods])
+        return [order[-1] for order in sorted(zip(*keys, strict=True))]
 
 
 def _natural(name: str) -> str:

@@ -362,11 +362,12 @@ class Run:
         claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
         claim.min_values = found.min_values
         for each, positions, step in more:
-            claim.members.extend([(each, position, step) for position in positions])
+            claim.members += [(each, position, step) for position in positions]
             if each.ports:
                 claim.ports.extend(each.ports)
-            for driver, volumes in each.volumes.attachments.items():
-                claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
+            if each.volumes.attachments:
+                for driver, volumes in each.volumes.attachments.items():
+                    claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
         self._grow(claim.number, bit, size, len(claim.members) - size)
         if found.reserved:
             held = self.reservations.hold(claim.number, found.reserved)

@@ -92,7 +92,9 @@ class Size:
         """How many of them go into each column of room, resource by node."""
         if len(self._asked) < len(room):
             room = room[self._asked]
-        found: npt.NDArray[np.float64] = np.floor((room / self._needs).min(axis=0, initial=PLENTY))
+        if not len(self._asked):
+            return np.full(room.shape[1], PLENTY)
+        found: npt.NDArray[np.float64] = np.floor(np.minimum.reduce(room / self._needs))
         return found
 
 

@@ -4,7 +4,7 @@ A *group* watches one label (its key) and counts, for each value (a domain), the
 own a group are kept to the domains it allows; every pod that it chooses is counted, whoever placed it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -136,12 +136,17 @@ class Group:
         question = (pod, chosen)
         found = self._forbidden.get(question)
         if found is None:
-            found = self._forbidden[question] = tuple(
-                domain
-                for domain in sorted(self.domains)
-                if self._narrowed(pod, _only(self.key, domain), chosen) is None
-            )
+            found = self._forbidden[question] = tuple(self._closed(pod, chosen))
         return found
+
+    def _closed(self, pod: Requirement, chosen: bool) -> Iterator[str]:
+        if self.kind == SPREAD:
+            most = self.least(pod) + self.max_skew - (1 if chosen else 0)
+            yield from (domain for domain in sorted(self.domains) if self.domains[domain] > most or not pod.has(domain))
+            return
+        for domain in sorted(self.domains):
+            if self._narrowed(pod, _only(self.key, domain), chosen) is None:
+                yield domain
 
     def narrowed(self, pod: Requirement, node: Requirement, chosen: bool) -> Requirement | None:
         """The domains that are left for a pod of the group on a node; nothing if none is.

@@ -69,7 +69,9 @@ class PricedRun(Run):
     def _arrange(self, sizes: list[Size]) -> None:
         """Put the sizes in order."""
         self._ordered = sorted(sizes, key=self._precedence)
-        self._wanted = np.array([size.amounts for size in self._ordered]).reshape(len(sizes), len(self.names))
+        wanted = np.array([size.amounts for size in self._ordered]).reshape(len(sizes), len(self.names))
+        self._wanted = np.ascontiguousarray(wanted.T)
+        """Resource by size."""
         self._look_around()
 
     def _look_around(self) -> None:
@@ -245,7 +247,7 @@ class PricedRun(Run):
         fits = np.flatnonzero((room >= 0).all(axis=1))
         if not len(fits):
             return None
-        room = np.ascontiguousarray(room[fits].T)
+        room, everywhere = np.ascontiguousarray(room[fits].T), len(fits) == len(kinds.units)
         value = np.full(len(fits), size.worth)
         used: dict[int, Vector | float] = {}
         if size.host_group is not None:
@@ -263,9 +265,7 @@ class PricedRun(Run):
             if other.host_group is not None:
                 count = np.minimum(count, np.maximum(0.0, other.host_most - used.get(id(other.host_group), 0.0)))
             if other.requirements is not size.requirements:
-                count = count * welcome[fits]
-            if not count.any():
-                continue
+                count = count * (welcome if everywhere else welcome[fits])
             if other.host_group is not None:
                 used[id(other.host_group)] = used.get(id(other.host_group), 0.0) + count
             room -= count * other.column
@@ -280,7 +280,7 @@ class PricedRun(Run):
         barred: set[int] = set()
         tops = self.kinds.tops(claim.template, self.openings.to_be_had(claim))
         room = tops - np.array(claim.amounts, dtype=np.float64)
-        todo = self._open_sizes[_holds(room, self._wanted[self._open_sizes])]
+        todo = self._fitting_sizes(room, self._open_sizes)
         while len(todo):
             for at, number in enumerate(todo.tolist()):
                 size = self._ordered[number]
@@ -288,18 +288,27 @@ class PricedRun(Run):
                     continue
                 if size.host_group is not None and size.host_group.is_full(claim.host, True):
                     continue
-                if self.joined.of(claim.requirements, size.requirements) is None:
+                joined = self.joined.of(claim.requirements, size.requirements)
+                if joined is None or self._never_pays(claim, size, joined):
                     continue
                 placed = self._fill_with(claim, size, barred)
                 if placed:
                     taken[size] = placed
                     room = room - placed * size.amounts
-                    todo = todo[at + 1 :]
-                    todo = todo[_holds(room, self._wanted[todo])]
+                    todo = self._fitting_sizes(room, todo[at + 1 :])
                     break
             else:
                 break
         return taken
+
+    def _fitting_sizes(self, room: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of some sizes that some row of room is large enough for."""
+        largest = np.maximum.reduce(room, initial=-np.inf)[:, None]
+        sizes = sizes[np.logical_and.reduce(self._wanted.take(sizes, axis=1) <= largest)]
+        if len(room) == 1 or not len(sizes):
+            return sizes
+        wanted = self._wanted.take(sizes, axis=1)[:, None, :]
+        return sizes[np.logical_or.reduce(np.logical_and.reduce(wanted <= room.T[:, :, None]))]
 
     def _fill_with(self, claim: Claim, size: Size, barred: set[int]) -> int:
         """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
@@ -330,6 +339,13 @@ class PricedRun(Run):
         units, amounts = self.openings.to_be_had(claim), share.each.amounts
         return refused.rule == RESOURCES and not claim.template.how_many(units, claim.amounts, amounts, 1)
 
+    def _never_pays(self, claim: Claim, size: Size, joined: Requirements) -> bool:
+        """Whether a claim would become so much dearer where pods of a size can be that all of them are not worth it."""
+        if claim.cost_max is None or joined is claim.requirements:
+            return False
+        dearer = self.openings.cost_least(claim, joined) - claim.cost_max
+        return dearer > max(0.0, _SHARE_OF_WORTH * min(size.left, size.host_most) * size.worth)
+
     def _pays(self, claim: Claim, share: Share, size: Size) -> bool:
         """Whether pods are worth what they would make the claim dearer by; if so, it may cost that much from now on."""
         before = claim.cost_max
@@ -338,10 +354,7 @@ class PricedRun(Run):
         claim.cost_max = before
         if before is None or not isinstance(found, Fitting) or found.reserved:
             return False
-        best = claim.template.stock.prices(found.requirements).first(found.units)
-        if best is None:
-            return False
-        cost = best.offering.cost
+        cost = self.openings.cost(claim, found)
         most = int(min(len(share.positions), size.host_most))
         count = claim.template.how_many(found.units, claim.amounts, share.each.amounts, most)
         if cost - before > _SHARE_OF_WORTH * count * size.worth:
@@ -397,11 +410,3 @@ class ConstrainedFirstRun(PricedRun):
     def _precedence(self, size: Size) -> tuple[float, int]:
         kinds = self.kinds.of(size.template, size.requirements)
         return (float(len(kinds.units)) - size.worth / (1.0 + size.worth), size.number)
-
-
-def _holds(room: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which of the wanted amounts some row of room is large enough for."""
-    found = np.ones((len(room), len(wanted)), dtype=np.bool_)
-    for there, asked in zip(room.T, wanted.T, strict=True):
-        found &= asked <= there[:, None]
-    return np.asarray(found.any(axis=0), dtype=np.bool_)
