@@ -20,9 +20,10 @@ noisy, so ratios within one run say more than seconds.
 
 PLANS = """*Theirs* is Karpenter's own scheduler (v1.15.0, one worker), asked the same question in the same run. `benchmark` is
 the mix of its scheduling benchmark, `deployments` are services on EC2 types and prices, `preferences` are pods that would like
-a node each. Seconds are the whole call; prices are those of the claims, each at its cheapest offering. The *bound* is a price
-below which no plan can be, proven for each question; it knows nothing of spread and affinity, so the cheapest possible plan
-may well cost more. *MB* is the peak memory of a process that reads the question and answers it."""
+a node each. Both are started anew for each question, by turns; seconds are the whole call as each tells, the median of three
+(where one takes more than 20 s, both are asked once). Prices are those of the claims, each at its cheapest offering. The
+*bound* is a price below which no plan can be, proven for each question; it knows nothing of spread and affinity, so the
+cheapest possible plan may well cost more. *MB* is the peak memory of a process that reads the question and answers it."""
 
 
 def _kept(name: str) -> dict[str, Any]:

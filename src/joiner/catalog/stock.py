@@ -6,7 +6,7 @@ several. A set of units is an integer with one bit each.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
 from operator import or_
 from typing import NamedTuple
 
@@ -335,7 +335,7 @@ class Prices:
 
     def among(self, units: int) -> list[Priced]:
         """Those of some units, cheapest first."""
-        return [self._best[number] for number in np.flatnonzero(self._chosen(units)).tolist()]
+        return list(compress(self._best, self._chosen(units).tolist()))
 
     def columns(self, units: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
         """The same as numbers of units and what they cost."""

@@ -146,7 +146,7 @@ def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) 
                 if not _ambiguous(stock, claim, requirements, each, held):
                     named.setdefault(each.option.name, each)
             fitting = list(named.values())
-        known = prices.options[claim.units] = tuple(each.option for each in fitting)
+        known = prices.options[claim.units] = tuple([each.option for each in fitting])
     return known
 
 

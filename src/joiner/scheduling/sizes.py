@@ -59,13 +59,12 @@ def countable(each: PodClass, step: Step) -> bool:
     """Whether pods can be placed many at a time: nothing they bring or meet changes from one to the next but counts by host."""
     if each.ports or each.volumes.attachments or any(group in step.marks for group in each.kept_out):
         return False
-    meets = (*(group for group, _ in step.groups), *each.kept_out, *step.marks)
-    return all(group.key == HOSTNAME and group.kind != AFFINITY for group in meets)
+    return by_itself(each, step)
 
 
 def by_itself(each: PodClass, step: Step) -> bool:
     """Whether it does not matter to pods what else there is, as long as it is not on the same node."""
-    meets = (*(group for group, _ in step.groups), *each.kept_out, *step.marks)
+    meets = [*[group for group, _ in step.groups], *each.kept_out, *step.marks]
     return all(group.key == HOSTNAME and group.kind != AFFINITY for group in meets)
 
 
