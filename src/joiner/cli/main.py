@@ -70,6 +70,8 @@ class Joiner(click.Group):
         """The command, imported now."""
         if cmd_name not in COMMANDS:
             return None
+        # Read when numpy is loaded. Our matrices are small: threads for them only wait for each other, at full speed.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command: click.Command = importlib.import_module(f"joiner.cli.{cmd_name}").command
         return command
 
