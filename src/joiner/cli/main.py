@@ -3,6 +3,7 @@
 Nothing heavy is imported here: `joiner --help` and shell completion must answer at once.
 """
 
+import gc
 import importlib
 import io
 import os
@@ -26,6 +27,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     "completion": "Print the shell completion script.",
 }
 """Every command with its one line of help: what the list of commands shows without importing any of them."""
+
+_NEW_OBJECTS: Final = 10_000
+"""How many make the garbage collector look for rings of objects that nobody needs."""
 
 EXIT_BUG: Final = 70
 EXIT_INTERRUPTED: Final = 130
@@ -72,6 +76,8 @@ class Joiner(click.Group):
             return None
         # Read when numpy is loaded. Our matrices are small: threads for them only wait for each other, at full speed.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # What is made lives as long as the answer is in the making: the collector finds little, however often it looks.
+        gc.set_threshold(_NEW_OBJECTS)
         command: click.Command = importlib.import_module(f"joiner.cli.{cmd_name}").command
         return command
 

@@ -16,15 +16,20 @@ class Fits:
         self._everyone = stock.everyone
         self._ladders: tuple[Ladder, ...] = stock.ladders(names)
         self._largest: dict[int, Amounts] = {}
+        self._last: tuple[Amounts, int] = ((), 0)
+        """The last question with its answer: who finds out how many fit asks next what those fit on."""
 
     def large_enough(self, wanted: Amounts) -> int:
         """Units that hold these amounts; nothing holds a negative one."""
+        if wanted == self._last[0]:
+            return self._last[1]
         found = self._everyone
         for ladder, amount in zip(self._ladders, wanted, strict=True):
             if amount > 0:
                 found &= ladder.units[bisect_left(ladder.steps, amount)]
             elif amount < 0:
                 return 0
+        self._last = (wanted, found)
         return found
 
     def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:

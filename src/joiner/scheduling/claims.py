@@ -52,6 +52,9 @@ class Refused(NamedTuple):
     detail: object = None
 
 
+_VOLUMES_ELSEWHERE: Final = Refused(VOLUMES)
+
+
 class Fitting(NamedTuple):
     """A claim takes a pod: what it would be afterwards."""
 
@@ -176,7 +179,7 @@ class Openings:
             return Refused(PORTS)
         more = each.amounts if count == 1 else tuple(amount * count for amount in each.amounts)
         amounts = tuple(map(int.__add__, claim.amounts, more)) if claim.amounts else more
-        refused: Refused = Refused(VOLUMES)
+        refused = _VOLUMES_ELSEWHERE
         for place in step.places:
             placed = self._joined.of(joined, place)
             if placed is None:
