@@ -244,6 +244,10 @@ class Openings:
         best = claim.template.stock.prices(found.requirements).first(found.units)
         return 0.0 if found.reserved or best is None else best.offering.cost
 
+    def together(self, claim: Claim, each: PodClass, requirements: Requirements, amounts: Amounts) -> Fitting | Refused:
+        """What an open claim would be under narrower requirements with pods that bring nothing but amounts, one of them this."""
+        return self._bought(claim, each, requirements, amounts, new=False)
+
     def cost_least(self, claim: Claim, requirements: Requirements) -> float:
         """What an open claim would cost under narrower requirements, however little is put on it."""
         stock = claim.template.stock

@@ -14,7 +14,7 @@ from joiner.requirements import Requirements
 from joiner.scheduling.certificate import Pieces, in_pieces
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.relaxation import Demand, Floats, Relaxation, Rule, of_demands
-from joiner.scheduling.sizes import Size
+from joiner.scheduling.sizes import Share, Size
 from joiner.scheduling.twins import repeat
 from joiner.scheduling.worth import PricedRun
 
@@ -92,14 +92,20 @@ class RoundedRun(RepricedRun):
         """A claim with so many pods of each size, as far as it takes them, and whoever else has room; and how many it took."""
         taken = np.zeros(len(sizes))
         claim: Claim | None = None
+        together: list[tuple[int, int]] = []
         for number, most in pattern:
-            started = 0
             if claim is None:
                 claim = self._started(sizes[number], cost)
-                started = int(claim is not None)
-            if claim is not None:
-                taken[number] = started + self._some(claim, sizes[number], most - started)
+                taken[number] = started = int(claim is not None)
+                most -= started
+            if claim is not None and all(share.alike for share in sizes[number].shares):
+                together.append((number, most))
+            elif claim is not None:
+                self._some_of_each(claim, sizes, together, taken)
+                together = []
+                taken[number] += self._some(claim, sizes[number], most)
         if claim is not None:
+            self._some_of_each(claim, sizes, together, taken)
             self._fill(claim)
         return claim, taken
 
@@ -120,6 +126,42 @@ class RoundedRun(RepricedRun):
         if found.reserved:
             claim.cost_max = None
         return claim
+
+    def _some_of_each(self, claim: Claim, sizes: list[Size], wanted: list[tuple[int, int]], taken: Floats) -> None:
+        """Put up to so many pods of several sizes on a claim, all at once if it takes them all, and note how many went.
+
+        Only for pods of whom nothing but their size matters to a node: if there is room for all of them, there was for each.
+        """
+        drawn: list[tuple[Share, int]] = []
+        requirements = claim.requirements
+        for number, most in wanted:
+            left, tries = most, 0
+            for share in reversed(sizes[number].shares):
+                if not left or tries == _TRIES:
+                    break
+                if not share.positions or not self.considers(claim, share.each, share.step):
+                    continue
+                joined = self.joined.of(requirements, share.step.requirements)
+                if joined is None or not self.openings.tolerates(claim.template, share.step):
+                    tries += 1
+                    continue
+                requirements, count = joined, min(left, len(share.positions))
+                drawn.append((share, count))
+                left -= count
+        if not drawn:
+            return
+        asked = [[count * amount for amount in share.each.amounts] for share, count in drawn]
+        amounts = tuple([sum(column) for column in zip(claim.amounts, *asked, strict=True)])
+        found = self.openings.together(claim, drawn[0][0].each, requirements, amounts)
+        if not isinstance(found, Fitting):
+            for number, most in wanted:
+                taken[number] += self._some(claim, sizes[number], most)
+            return
+        numbers = {id(sizes[number]): number for number, _ in wanted}
+        for share, count in drawn:
+            share.size.left -= count
+            taken[numbers[id(share.size)]] += count
+        self.commit_whole(claim, [(share.each, share.next(count), share.step) for share, count in drawn], found)
 
     def _some(self, claim: Claim, size: Size, most: int) -> int:
         """Put up to so many pods of a size on a claim; says how many went."""
