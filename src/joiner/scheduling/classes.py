@@ -1,7 +1,6 @@
 """Pods by shape: identical pods are one class, and whatever is true of one of them is worked out once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 
 import msgspec
 
@@ -94,7 +93,8 @@ class PodClass:
 
     def fresh(self, groups: Mapping[Group, Group]) -> "PodClass":
         """The class as another run finds it, with groups of its own."""
-        made = copy(self)
+        made = object.__new__(PodClass)
+        vars(made).update(vars(self))  # what `copy` does, at a tenth of its price
         made.steps = [step.fresh(groups) for step in self.steps]
         made.counted = tuple([groups[group] for group in self.counted])
         made.kept_out = tuple([groups[group] for group in self.kept_out])

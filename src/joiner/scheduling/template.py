@@ -57,6 +57,8 @@ class Template:
         # Daemons may select on labels that only a node that has joined carries.
         joined = self.requirements & Requirements.of_labels({labels.REGISTERED: "true", labels.INITIALIZED: "true"})
         self.daemons = self._group(daemons, joined, names, vocabulary)
+        self._alone = not any(group.busy or group.ports for group in self.daemons)
+        """Whether no daemon takes anything of its nodes."""
         limits = option.pool.spec.limits
         self.left = {name: int(amount) - option.used.get(name, 0) for name, amount in limits.items()}
         self.units = stock.described(self.requirements)
@@ -98,6 +100,8 @@ class Template:
 
     def large_enough(self, amounts: Amounts, ports: Iterable[ContainerPort] = ()) -> int:
         """Units that hold these amounts beside their daemons, where those do not want the same ports."""
+        if self._alone:
+            return self.fits.large_enough(amounts)
         found = 0
         for group in self.daemons:
             if group.ports and any(port.conflicts(other) for port in ports for other in group.ports):
@@ -108,6 +112,8 @@ class Template:
 
     def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
         """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there."""
+        if self._alone:
+            return self.fits.how_many(units, own, each, most)
         found = 0
         for group in self.daemons:
             if there := group.units & units:
