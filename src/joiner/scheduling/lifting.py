@@ -19,7 +19,7 @@ from joiner.model.affinity import (
 )
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements, host_ports
-from joiner.model.requirement import SelectorRequirement
+from joiner.model.requirement import EXISTS, SelectorRequirement
 from joiner.model.resources import NODES, PODS
 from joiner.model.selector import LabelSelector, chooses
 from joiner.model.taints import Taint, Toleration, tolerates
@@ -185,7 +185,7 @@ def wishes_for_company(pod: Pod, hard: bool) -> Iterator[Lift]:
     for number, spread in enumerate(pod.spec.topology_spread_constraints):
         if (spread.when_unsatisfiable != SCHEDULE_ANYWAY) == hard:
             told = _told(pod, TOPOLOGY, f"spec.topologySpreadConstraints[{number}]", spread_text(spread), hard=hard)
-            yield _of_pods(pod, told, partial(_without_spread, number=number))
+            yield _of_pods(pod, _by(told, spread.topology_key), partial(_without_spread, number=number))
     for kind, word in (("pod_affinity", "podAffinity"), ("pod_anti_affinity", "podAntiAffinity")):
         side = getattr(pod.spec.affinity, kind)
         terms = side.required if hard else tuple(each.pod_affinity_term for each in side.preferred)
@@ -193,7 +193,12 @@ def wishes_for_company(pod: Pod, hard: bool) -> Iterator[Lift]:
             field = f"spec.affinity.{word}.{_REQUIRED if hard else _PREFERRED}[{number}]"
             says = company_text(kind, term) if hard else f"preferred {company_text(kind, term)}"
             change = partial(_without_company, kind=kind, hard=hard, number=number)
-            yield _of_pods(pod, _told(pod, TOPOLOGY, field, says, hard=hard), change)
+            yield _of_pods(pod, _by(_told(pod, TOPOLOGY, field, says, hard=hard), term.topology_key), change)
+
+
+def _by(told: Constraint, key: str) -> Constraint:
+    """A constraint that asks for nodes to have a label."""
+    return replace(told, wanted=SelectorRequirement(key=key, operator=EXISTS))
 
 
 def spread_text(spread: TopologySpreadConstraint) -> str:

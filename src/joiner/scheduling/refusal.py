@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from joiner.model import quantity, resources
 from joiner.model.labels import HOSTNAME
-from joiner.model.requirement import IN, SelectorRequirement
+from joiner.model.requirement import EXISTS, IN, SelectorRequirement
 from joiner.model.taints import untolerated
 from joiner.scheduling import claims
 from joiner.scheduling.claims import Claim, Fitting, Refused
@@ -139,10 +139,15 @@ class _Inquiry:
             found = narrowed(self._each, self._step, there)
             if isinstance(found, Obstacle):
                 message = f"{found.says} leaves no place: it needs {found.wanted}, and there are {found.had}"
-                group = found.group
-                hint = self._run.spelling.company(group.selector) if group.kind == AFFINITY else self._unsettled(group)
-                return _told(rule, message, found.wanted, found.had, hint)
+                return _told(rule, message, found.wanted, found.had, self._topology_hint(found.group))
         return _told(rule, self._funnel())
+
+    def _topology_hint(self, group: Group) -> str:
+        """What was probably meant by a label that no node has, or by a selector that chooses no pod."""
+        mistyped = self._run.spelling.hint(SelectorRequirement(key=group.key, operator=EXISTS))
+        if mistyped or group.kind != AFFINITY:
+            return mistyped or self._unsettled(group)
+        return self._run.spelling.company(group.selector)
 
     def _unsettled(self, group: Group) -> str:
         """Said where pods are kept away from domains in which nobody may be in the end."""

@@ -171,6 +171,15 @@ def test_what_looks_mistyped_comes_first_with_what_was_meant() -> None:
     assert first.hint == f"{ZONE} is nowhere us-west-2aa; did you mean us-west-2a?"
 
 
+@pytest.mark.parametrize(
+    "asks",
+    [{"topologySpreadConstraints": [spread_over("web", f"{ZONE}e")]}, {"affinity": away_from("web", f"{ZONE}e")}],
+    ids=["spread", "anti-affinity"],
+)
+def test_a_mistyped_topology_is_told_with_what_was_meant(asks: dict[str, Any]) -> None:
+    assert judged(problem([pod(**asks)])).blames[0].hint == f"no node has a label {ZONE}e; did you mean {ZONE}?"
+
+
 def test_it_is_lifted_for_all_pods_of_the_workload() -> None:
     question = problem(pods(4, affinity=away_from("web", ZONE)))
     (blamed,) = judged(question).blames

@@ -221,6 +221,22 @@ def test_an_affinity_to_pods_that_nobody_has_is_answered_with_those_that_look_al
     assert found.hint == "no pod has the label app=databse; did you mean app=database?"
 
 
+MISTYPED = f"{ZONE}e"
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"topologySpreadConstraints": [spread_over("web", MISTYPED)]},
+        {"affinity": away_from("web", MISTYPED)},
+        {"affinity": near_to("web", MISTYPED)},
+    ],
+    ids=["spread", "anti-affinity", "affinity"],
+)
+def test_a_topology_that_no_node_has_is_answered_with_one_that_looks_alike(asks: dict[str, Any]) -> None:
+    assert reason(problem([pod(**asks)])).hint == f"no node has a label {MISTYPED}; did you mean {ZONE}?"
+
+
 def test_a_volume_that_is_out_of_reach_is_told_with_its_place() -> None:
     zones = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement(ZONE, "In", "x")]}]}}
     volume = decode({"metadata": {"name": "v"}, "spec": {"nodeAffinity": zones}}, PersistentVolume)
