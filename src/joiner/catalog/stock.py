@@ -24,7 +24,6 @@ from joiner.requirements import Requirement, Requirements
 class Priced(NamedTuple):
     """The best way to buy one unit under some requirements."""
 
-    order: tuple[int, float]
     unit: int
     option: Option
 
@@ -136,8 +135,8 @@ class Stock:
         )
         return Ways(
             tuple(
-                Priced(order, number, Option(name=name, offering=self.units[number].offerings[n]))
-                for order, name, number, _, n in ways
+                Priced(number, Option(name=name, offering=self.units[number].offerings[n]))
+                for _, name, number, _, n in ways
             ),
             np.array([number for _, _, number, _, _ in ways], np.intp),
             np.array([shape for _, _, _, shape, _ in ways], np.intp),
@@ -310,18 +309,18 @@ class Prices:
     """Units that can be bought, each at its best offering, cheapest first."""
 
     def __init__(self, ways: Ways, best: npt.NDArray[np.intp], units: int) -> None:
-        self._best: tuple[Priced, ...] = tuple(ways.priced[number] for number in best.tolist())
+        self._best: tuple[Priced, ...] = tuple(map(ways.priced.__getitem__, best.tolist()))
         self._numbers = ways.units[best]
         self._costs = ways.costs[best]
         self._how_many = units
-        self._orders = [each.order[1] for each in self._best]
+        self._ladder = self._costs.tolist()
         self._units = list(accumulate([1 << number for number in self._numbers.tolist()], or_, initial=0))
         self.options: dict[int, tuple[Option, ...]] = {}
         """Sets of units to the options they come to, as far as somebody asked."""
 
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""
-        return self._units[bisect_right(self._orders, cost)]
+        return self._units[bisect_right(self._ladder, cost)]
 
     def first(self, units: int) -> Priced | None:
         """The cheapest of some units; nothing if none of them can be bought."""

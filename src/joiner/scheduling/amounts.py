@@ -32,12 +32,16 @@ class Fits:
         self._last = (wanted, found)
         return found
 
+    def largest(self, units: int) -> Amounts:
+        """The most that any of the units has of each resource."""
+        found = self._largest.get(units)
+        if found is None:
+            found = self._largest[units] = tuple([ladder.largest(units) for ladder in self._ladders])
+        return found
+
     def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
         """How often, up to some number, the largest of the units hold one thing beside another."""
-        largest = self._largest.get(units)
-        if largest is None:
-            largest = self._largest[units] = tuple([ladder.largest(units) for ladder in self._ladders])
-        for top, there, more in zip(largest, own, each, strict=True):
+        for top, there, more in zip(self.largest(units), own, each, strict=True):
             if more and top - there < most * more:
                 most = (top - there) // more
         low, high, middle = 0, most + 1, most

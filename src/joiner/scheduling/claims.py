@@ -177,7 +177,7 @@ class Openings:
             return Refused(REQUIREMENTS if contradicts else UNDEFINED)
         if each.ports and any(port.conflicts(other) for port in each.ports for other in claim.ports):
             return Refused(PORTS)
-        more = each.amounts if count == 1 else tuple(amount * count for amount in each.amounts)
+        more = each.amounts if count == 1 else tuple([amount * count for amount in each.amounts])
         amounts = tuple(map(int.__add__, claim.amounts, more)) if claim.amounts else more
         refused = _VOLUMES_ELSEWHERE
         for place in step.places:

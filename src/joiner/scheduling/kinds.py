@@ -35,7 +35,6 @@ class KindTable:
         self._joined = joined
         self._names = names
         self._rooms: dict[str, npt.NDArray[np.float64]] = {}
-        self._tops: dict[tuple[str, int], npt.NDArray[np.float64]] = {}
         self._kinds: dict[tuple[str, Requirements], Kinds] = {}
         self._welcome: dict[tuple[int, Requirements], npt.NDArray[np.bool_] | None] = {}
         self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
@@ -50,17 +49,6 @@ class KindTable:
                 if any(group.amounts):
                     found[flags(group.units, len(found))] -= np.array(group.amounts, dtype=np.float64)
             self._rooms[template.name] = found
-        return found
-
-    def tops(self, template: Template, units: int) -> npt.NDArray[np.float64]:
-        """What pods have on the largest of some units: those of which none is larger in every way."""
-        key = (template.name, units)
-        found = self._tops.get(key)
-        if found is None:
-            room = self.room(template)
-            room = room[flags(units, len(room))]
-            room = room[np.lexsort(-room.T[::-1])]
-            found = self._tops[key] = room[undominated(room)]
         return found
 
     def of(self, template: Template, requirements: Requirements) -> Kinds:

@@ -110,6 +110,17 @@ class Template:
             found |= group.units & self.fits.large_enough(wanted)
         return found
 
+    def room(self, units: int) -> tuple[int, ...]:
+        """The most that any of the units leaves for pods of each resource."""
+        if self._alone:
+            return self.fits.largest(units)
+        rooms = [
+            [largest - amount for largest, amount in zip(self.fits.largest(there), group.amounts, strict=True)]
+            for group in self.daemons
+            if (there := group.units & units)
+        ]
+        return tuple([max(column) for column in zip(*rooms, strict=True)])
+
     def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
         """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there."""
         if self._alone:

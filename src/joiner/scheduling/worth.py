@@ -278,8 +278,8 @@ class PricedRun(Run):
         """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
         barred: set[int] = set()
-        tops = self.kinds.tops(claim.template, self.openings.to_be_had(claim))
-        room = tops - np.array(claim.amounts, dtype=np.float64)
+        largest = claim.template.room(self.openings.to_be_had(claim))
+        room = np.array(largest, dtype=np.float64) - claim.amounts
         todo = self._fitting_sizes(room, self._open_sizes)
         while len(todo):
             for at, number in enumerate(todo.tolist()):
@@ -301,14 +301,9 @@ class PricedRun(Run):
                 break
         return taken
 
-    def _fitting_sizes(self, room: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Those of some sizes that some row of room is large enough for."""
-        largest = np.maximum.reduce(room, initial=-np.inf)[:, None]
-        sizes = sizes[np.logical_and.reduce(self._wanted.take(sizes, axis=1) <= largest)]
-        if len(room) == 1 or not len(sizes):
-            return sizes
-        wanted = self._wanted.take(sizes, axis=1)[:, None, :]
-        return sizes[np.logical_or.reduce(np.logical_and.reduce(wanted <= room.T[:, :, None]))]
+    def _fitting_sizes(self, room: Vector, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of some sizes that there is room for, as far as single resources tell."""
+        return sizes[np.logical_and.reduce(self._wanted.take(sizes, axis=1) <= room[:, None])]
 
     def _fill_with(self, claim: Claim, size: Size, barred: set[int]) -> int:
         """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
