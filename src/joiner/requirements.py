@@ -484,7 +484,10 @@ def _one_value(key: str, value: str) -> Requirement:
 
 
 def similar_key(key: str, known: Iterable[str]) -> str | None:
-    """The known label a mistyped key most likely meant: one that shares its last part, contains it, or looks alike."""
+    """The known label a mistyped key most likely meant: one that shares its last part, contains it, or looks alike.
+
+    That two labels have the same domain does not make them look alike.
+    """
     candidates = list(known)
     name = key.rpartition("/")[2]
     for candidate in candidates:
@@ -495,7 +498,8 @@ def similar_key(key: str, known: Iterable[str]) -> str | None:
             return candidate
     from difflib import get_close_matches  # only whoever mistypes needs it
 
-    return next(iter(get_close_matches(key, candidates, n=1, cutoff=0.8)), None)
+    alike = get_close_matches(key, candidates, n=len(candidates) or 1, cutoff=0.8)
+    return next((each for each in alike if get_close_matches(name, [each.rpartition("/")[2]])), None)
 
 
 __all__ = [

@@ -132,7 +132,9 @@ def test_a_label_that_must_exist_agrees_with_everything_but_absence(incoming: st
         ("node.io/zone", "topology.kubernetes.io/zone"),
         ("topology.kubernetes.io/regio", "topology.kubernetes.io/region"),
         ("kubernetes.io/acrh", "kubernetes.io/arch"),
+        ("topology.kubernetes.io/zonee", "topology.kubernetes.io/zone"),
         ("something-else", None),
+        ("topology.kubernetes.io/rack", None),
     ],
 )
 def test_a_mistyped_key_is_answered_with_the_likely_one(typed: str, meant: str | None) -> None:
