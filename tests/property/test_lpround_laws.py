@@ -12,10 +12,14 @@ from tests.strategies import scenarios
 
 from joiner.cli import answer
 from joiner.cli.scenario import read
+from joiner.requirements import Requirements
+from joiner.scheduling.claims import Claim
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.relaxation import Floats
+from joiner.scheduling.sizes import Size
 
 both = pytest.mark.parametrize("planner", [RoundedRun, RepricedRun], ids=lambda planner: planner.planner)
 
@@ -44,3 +48,33 @@ def test_plans_of_every_family_are_valid(planner: type[RepricedRun], family: str
     found = [words for seed in range(600, 602) for words in violations(generate.generate(family, seed), planner)]
 
     assert not found, "\n".join(found)
+
+
+class Plain(RoundedRun):
+    """The same without its short cuts: every size is tried on every claim, and goes there on its own."""
+
+    def _some_of_each(self, claim: Claim, sizes: list[Size], wanted: list[tuple[int, int]], taken: Floats) -> None:
+        for number, most in wanted:
+            taken[number] += self._some(claim, sizes[number], most)
+
+    def _never_pays(self, claim: Claim, size: Size, joined: Requirements) -> bool:
+        return False
+
+
+def crowded(scenario: Json, times: int) -> Json:
+    """The same with so many times as many pods."""
+    more = [
+        {**pod, "metadata": {**pod["metadata"], "name": f"{pod['metadata']['name']}-{n}"}}
+        for pod in scenario["pods"]
+        for n in range(times)
+    ]
+    return {**scenario, "pods": more}
+
+
+@pytest.mark.parametrize("family", generate.FAMILIES)
+def test_short_cuts_lead_to_the_same_plan(family: str) -> None:
+    for seed in range(620, 623):
+        scenario = crowded(generate.generate(family, seed), 12)
+        problem = read(json.dumps(scenario).encode(), Path()).problem
+
+        assert planned(problem, RoundedRun) == planned(problem, Plain)
