@@ -114,6 +114,8 @@ class Stock:
         self._prices: dict[tuple[bool, int], Prices] = {}
         self.shapes: tuple[Requirements, ...] = tuple(sorted((*self._open, *self._reserved), key=str))
         """The different requirements that offerings have."""
+        self.reservation_of = [self._reserved[shape][0] if shape in self._reserved else None for shape in self.shapes]
+        """For each shape the reservation that such offerings are out of."""
         self.ways = self._all_ways()
         self._open_shapes = [number for number, shape in enumerate(self.shapes) if shape in self._open]
         self._shapes_of: dict[str, list[int]] = {}
@@ -223,11 +225,10 @@ class Stock:
         """How machines of a reservation with an id can be had: what the node would be, which unit, and what it costs."""
         if self._ways_in is None:
             ways: dict[str, list[tuple[Requirements, int, float]]] = {}
-            for number, unit in enumerate(self.units):
-                for offering in unit.offerings:
-                    if offering.launchable and offering.reserved:
-                        shape = offering.requirements
-                        ways.setdefault(self._reserved[shape][0], []).append((shape, number, offering.cost))
+            columns = zip(self.ways.shapes.tolist(), self.ways.units.tolist(), self.ways.costs.tolist(), strict=True)
+            for shape, unit, cost in columns:
+                if (reservation := self.reservation_of[shape]) is not None:
+                    ways.setdefault(reservation, []).append((self.shapes[shape], unit, cost))
             self._ways_in = {each: tuple(found) for each, found in ways.items()}
         return self._ways_in.get(name, ())
 

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from joiner.catalog.market import Offering
 from joiner.catalog.stock import flags
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
@@ -305,15 +304,8 @@ class _Shop:
                     flags(described, len(stock.units))[units] & flags(fitting, len(stock.shapes))[shapes]
                 )
         some = np.flatnonzero(takes.any(axis=1))
-        names: list[str | None] = [None] * len(some)
-        if stock.has_reservations:
-            offerings = [stock.ways.priced[number].offering for number in ways[some].tolist()]
-            names = [self._reservation(offering) if offering.reserved else None for offering in offerings]
+        names = [stock.reservation_of[shape] for shape in shapes[some].tolist()]
         return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])
-
-    def _reservation(self, offering: Offering) -> str:
-        own, reservation = offering.requirements, self._run.vocabulary.reservation_id
-        return (own.at(reservation).any() if reservation in own else "") or str(own)
 
     def _allowed(self, template: Template, rule: Rule, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
         """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
