@@ -27,7 +27,7 @@ CASES = (
 OURS = [sys.executable, "-m", "joiner", "plan", "--scenario", "-", "--output", "json"]
 TURNS = 3
 LONG_S = 20.0
-"""Who takes longer is asked once."""
+"""Where one takes longer, all are asked only once."""
 _BETWEEN = """
 import os, sys
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)

@@ -499,7 +499,7 @@ def similar_key(key: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only whoever mistypes needs it
 
     alike = get_close_matches(key, candidates, n=len(candidates) or 1, cutoff=0.8)
-    return next((each for each in alike if get_close_matches(name, [each.rpartition("/")[2]])), None)
+    return next((each for each in alike if get_close_matches(name, [each.rpartition("/")[2]], cutoff=0.5)), None)
 
 
 __all__ = [

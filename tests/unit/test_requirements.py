@@ -133,6 +133,7 @@ def test_a_label_that_must_exist_agrees_with_everything_but_absence(incoming: st
         ("topology.kubernetes.io/regio", "topology.kubernetes.io/region"),
         ("kubernetes.io/acrh", "kubernetes.io/arch"),
         ("topology.kubernetes.io/zonee", "topology.kubernetes.io/zone"),
+        ("kubernetes.io/architecture", "kubernetes.io/arch"),
         ("something-else", None),
         ("topology.kubernetes.io/rack", None),
     ],

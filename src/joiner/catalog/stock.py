@@ -292,10 +292,10 @@ class Stock:
             for number in self._reserved_shapes(requirements) if reserved else self._open_shapes:
                 allowed[number] = requirements.compatible(self.shapes[number], self._well_known)
             possible = np.flatnonzero(allowed[self.ways.shapes])
-            # Ways come cheapest first: of those of one unit, the last to be written down is the cheapest.
-            best = np.full(len(self.units), -1, np.intp)
-            best[self.ways.units[possible[::-1]]] = possible[::-1]
-            found = self._prices[key] = Prices(self.ways, np.sort(best[best >= 0]), len(self.units))
+            best = np.full(len(self.units), len(self.ways.units), np.intp)
+            np.minimum.at(best, self.ways.units[possible], possible)  # ways come cheapest first
+            best = np.sort(best[best < len(self.ways.units)])
+            found = self._prices[key] = Prices(self.ways, best, len(self.units))
         return found
 
     def _reserved_shapes(self, requirements: Requirements) -> Iterable[int]:
@@ -314,14 +314,14 @@ class Prices:
         self._numbers = ways.units[best]
         self._costs = ways.costs[best]
         self._how_many = units
-        self._ladder = self._costs.tolist()
+        self._rising = self._costs.tolist()
         self._units = list(accumulate([1 << number for number in self._numbers.tolist()], or_, initial=0))
         self.options: dict[int, tuple[Option, ...]] = {}
         """Sets of units to the options they come to, as far as somebody asked."""
 
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""
-        return self._units[bisect_right(self._ladder, cost)]
+        return self._units[bisect_right(self._rising, cost)]
 
     def first(self, units: int) -> Priced | None:
         """The cheapest of some units; nothing if none of them can be bought."""

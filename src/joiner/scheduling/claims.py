@@ -98,7 +98,7 @@ class Claim:
 
 
 class Joined:
-    """Intersections of requirements, each made once. Equal results are one object, so that tables find them at a glance."""
+    """Intersections of requirements, each pair joined once. Equal results are one object: tables find them at a glance."""
 
     def __init__(self, well_known: frozenset[str]) -> None:
         self._well_known = well_known
@@ -315,6 +315,7 @@ class Openings:
         units = described & template.large_enough(amounts, each.ports)
         if not units:
             return Refused(RESOURCES)
+        # What an open claim may be has passed its price already, and the price is never lowered.
         if claim.cost_max is not None and (new or requirements is not claim.requirements):
             units &= stock.prices(requirements).at_most(claim.cost_max) | terms.machines
             if not units:

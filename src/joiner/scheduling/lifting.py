@@ -108,7 +108,7 @@ def preferences(pod: Pod) -> Iterator[Lift]:
 
 
 def _told(pod: Pod, rule: str, field: str, says: str, hard: bool = True) -> Constraint:
-    return Constraint(rule=rule, object=f"Pod {pod.metadata.namespace}/{pod.name}", field=field, says=says, hard=hard)
+    return Constraint(rule=rule, object=f"Pod {pod.key}", field=field, says=says, hard=hard)
 
 
 def _expression(wanted: SelectorRequirement) -> str:

@@ -94,16 +94,22 @@ class RoundedRun(RepricedRun):
         claim: Claim | None = None
         together: list[tuple[int, int]] = []
         for number, most in pattern:
+            size = sizes[number]
             if claim is None:
-                claim = self._started(sizes[number], cost)
+                claim = self._started(size, cost)
                 taken[number] = started = int(claim is not None)
                 most -= started
-            if claim is not None and all(share.alike for share in sizes[number].shares):
-                together.append((number, most))
-            elif claim is not None:
+            if claim is None:
+                continue
+            alike = size.template is claim.template and all(share.alike for share in size.shares)
+            # Where a pod counts depends on what the claim is when it comes: who narrows it does not come with those before.
+            if not alike or self.joined.of(claim.requirements, size.requirements) is not claim.requirements:
                 self._some_of_each(claim, sizes, together, taken)
                 together = []
-                taken[number] += self._some(claim, sizes[number], most)
+            if alike:
+                together.append((number, most))
+            else:
+                taken[number] += self._some(claim, size, most)
         if claim is not None:
             self._some_of_each(claim, sizes, together, taken)
             self._fill(claim)
@@ -130,7 +136,8 @@ class RoundedRun(RepricedRun):
     def _some_of_each(self, claim: Claim, sizes: list[Size], wanted: list[tuple[int, int]], taken: Floats) -> None:
         """Put up to so many pods of several sizes on a claim, all at once if it takes them all, and note how many went.
 
-        Only for pods of whom nothing but their size matters to a node: if there is room for all of them, there was for each.
+        The same as `_some` for one size after the other, for pods of whom nothing but their size matters to a node, and of whom
+        none but the first narrow the claim: if there is room for all of them, there was for each.
         """
         drawn: list[tuple[Share, int]] = []
         requirements = claim.requirements
@@ -142,7 +149,7 @@ class RoundedRun(RepricedRun):
                 if not share.positions or not self.considers(claim, share.each, share.step):
                     continue
                 joined = self.joined.of(requirements, share.step.requirements)
-                if joined is None or not self.openings.tolerates(claim.template, share.step):
+                if joined is None:
                     tries += 1
                     continue
                 requirements, count = joined, min(left, len(share.positions))

@@ -77,7 +77,7 @@ class Spelling:
     def _keys(self) -> Iterable[str]:
         own = {key for option in self._problem.pools for key in option.catalog.requirements}
         there = {key for node in self._problem.nodes for key in node.labels}
-        return (*sorted(self._problem.vocabulary.well_known), *sorted(own | there))
+        return (*sorted(self._problem.vocabulary.well_known), *sorted({HOSTNAME} | own | there))
 
 
 def _offered(option: PoolOption, key: str) -> Iterable[str]:

@@ -112,7 +112,7 @@ class Template:
 
     def room(self, units: int) -> tuple[int, ...]:
         """The most that any of the units leaves for pods of each resource."""
-        if self._alone:
+        if self._alone or not units:
             return self.fits.largest(units)
         rooms = [
             [largest - amount for largest, amount in zip(self.fits.largest(there), group.amounts, strict=True)]

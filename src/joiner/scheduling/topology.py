@@ -140,7 +140,7 @@ class Group:
         return found
 
     def _closed(self, pod: Requirement, chosen: bool) -> Iterator[str]:
-        if self.kind == SPREAD:
+        if self.kind == SPREAD and self.key != HOSTNAME:
             most = self.least(pod) + self.max_skew - (1 if chosen else 0)
             yield from (domain for domain in sorted(self.domains) if self.domains[domain] > most or not pod.has(domain))
             return

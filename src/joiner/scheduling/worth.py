@@ -247,7 +247,8 @@ class PricedRun(Run):
         fits = np.flatnonzero((room >= 0).all(axis=1))
         if not len(fits):
             return None
-        room, everywhere = np.ascontiguousarray(room[fits].T), len(fits) == len(kinds.units)
+        room = np.ascontiguousarray(room[fits].T)
+        everywhere = len(fits) == len(kinds.units)
         value = np.full(len(fits), size.worth)
         used: dict[int, Vector | float] = {}
         if size.host_group is not None:

@@ -221,20 +221,16 @@ def test_an_affinity_to_pods_that_nobody_has_is_answered_with_those_that_look_al
     assert found.hint == "no pod has the label app=databse; did you mean app=database?"
 
 
-MISTYPED = f"{ZONE}e"
+@pytest.mark.parametrize(("typed", "meant"), [(f"{ZONE}e", ZONE), ("kubernetes.io/hostnam", HOSTNAME)])
+@pytest.mark.parametrize("kind", ["spread", "anti-affinity", "affinity"])
+def test_a_topology_that_no_node_has_is_answered_with_one_that_looks_alike(kind: str, typed: str, meant: str) -> None:
+    asks: dict[str, dict[str, Any]] = {
+        "spread": {"topologySpreadConstraints": [spread_over("web", typed)]},
+        "anti-affinity": {"affinity": away_from("web", typed)},
+        "affinity": {"affinity": near_to("web", typed)},
+    }
 
-
-@pytest.mark.parametrize(
-    "asks",
-    [
-        {"topologySpreadConstraints": [spread_over("web", MISTYPED)]},
-        {"affinity": away_from("web", MISTYPED)},
-        {"affinity": near_to("web", MISTYPED)},
-    ],
-    ids=["spread", "anti-affinity", "affinity"],
-)
-def test_a_topology_that_no_node_has_is_answered_with_one_that_looks_alike(asks: dict[str, Any]) -> None:
-    assert reason(problem([pod(**asks)])).hint == f"no node has a label {MISTYPED}; did you mean {ZONE}?"
+    assert reason(problem([pod(**asks[kind])])).hint == f"no node has a label {typed}; did you mean {meant}?"
 
 
 def test_a_volume_that_is_out_of_reach_is_told_with_its_place() -> None:
