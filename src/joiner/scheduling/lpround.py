@@ -177,9 +177,11 @@ class RoundedRun(RepricedRun):
             if placed == most or tries == _TRIES:
                 break
             if share.positions and self.considers(claim, share.each, share.step):
-                count, _ = self.put(claim, share, most - placed)
+                count, refused = self.put(claim, share, most - placed)
                 placed += count
                 tries += not count
+                if refused is not None and self._no_room(claim, share, refused):
+                    break
         size.left -= placed
         return placed
 
