@@ -168,7 +168,7 @@ class Openings:
 
         More than one at a time can only be asked for pods that bring no ports or volumes, and for no more than any group allows.
         """
-        if claim.template.taints and not self.tolerates(claim.template, step):
+        if not self.tolerates(claim.template, step):
             return Refused(TAINTS)
         joined = self._joined.of(claim.requirements, step.requirements)
         if joined is None:

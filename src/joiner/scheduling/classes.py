@@ -176,9 +176,8 @@ def _step(
     )
     near = groups.near(pod, (*asked.near, *asked.liked_near))
     away = groups.away(pod, (*asked.away, *asked.liked_away))
-    owned = tuple(
-        dict.fromkeys((*away, *spread, *liked_spread, *near))
-    )  # who rules domains out comes before who picks one
+    # Who rules domains out comes before who picks one.
+    owned = tuple(dict.fromkeys((*away, *spread, *liked_spread, *near)))
     namespace, plain = each.labels[0], dict(each.labels[1])
     step = Step(
         requirements=requirements,

@@ -139,7 +139,7 @@ class RoundedRun(RepricedRun):
         The same as `_some` for one size after the other, for pods of whom nothing but their size matters to a node, and of whom
         none but the first narrow the claim: if there is room for all of them, there was for each.
         """
-        drawn: list[tuple[Share, int]] = []
+        drawn: list[tuple[int, Share, int]] = []
         requirements = claim.requirements
         for number, most in wanted:
             left, tries = most, 0
@@ -153,22 +153,21 @@ class RoundedRun(RepricedRun):
                     tries += 1
                     continue
                 requirements, count = joined, min(left, len(share.positions))
-                drawn.append((share, count))
+                drawn.append((number, share, count))
                 left -= count
         if not drawn:
             return
-        asked = [[count * amount for amount in share.each.amounts] for share, count in drawn]
+        asked = [[count * amount for amount in share.each.amounts] for _, share, count in drawn]
         amounts = tuple([sum(column) for column in zip(claim.amounts, *asked, strict=True)])
-        found = self.openings.together(claim, drawn[0][0].each, requirements, amounts)
+        found = self.openings.together(claim, drawn[0][1].each, requirements, amounts)
         if not isinstance(found, Fitting):
             for number, most in wanted:
                 taken[number] += self._some(claim, sizes[number], most)
             return
-        numbers = {id(sizes[number]): number for number, _ in wanted}
-        for share, count in drawn:
+        for number, share, count in drawn:
             share.size.left -= count
-            taken[numbers[id(share.size)]] += count
-        self.commit_whole(claim, [(share.each, share.next(count), share.step) for share, count in drawn], found)
+            taken[number] += count
+        self.commit_whole(claim, [(share.each, share.next(count), share.step) for _, share, count in drawn], found)
 
     def _some(self, claim: Claim, size: Size, most: int) -> int:
         """Put up to so many pods of a size on a claim; says how many went."""

@@ -127,11 +127,9 @@ class Run:
 
     def wanted(self) -> list[int]:
         """The same without those that are none of our business, and those that are to wait."""
-        left_alone = (
-            {at for at, each in enumerate(self.of_pod) if each.number in self.ignored} if self.ignored else set()
-        )
-        left_alone |= self._without
-        return [at for at in self.queue() if at not in left_alone] if left_alone else list(self.queue())
+        if not self.ignored and not self._without:
+            return list(self.queue())
+        return [at for at in self.queue() if self.of_pod[at].number not in self.ignored and at not in self._without]
 
     def place(self) -> None:
         """Place what can be placed."""
@@ -365,9 +363,8 @@ class Run:
             claim.members += [(each, position, step) for position in positions]
             if each.ports:
                 claim.ports.extend(each.ports)
-            if each.volumes.attachments:
-                for driver, volumes in each.volumes.attachments.items():
-                    claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
+            for driver, volumes in each.volumes.attachments.items():
+                claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
         self._grow(claim.number, bit, size, len(claim.members) - size)
         if found.reserved:
             held = self.reservations.hold(claim.number, found.reserved)
