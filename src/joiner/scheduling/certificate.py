@@ -33,7 +33,7 @@ _NOBODY: Final = -700.0
 """The logarithm of nearly the smallest part that a float can tell from nothing; below it, arithmetic is slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
-_EARLY: Final = 15
+_EARLY: Final = 8
 """After so many steps it shows which kinds matter."""
 _IDLE: Final = 1e-3
 """A kind with a smaller share of all nodes does not."""

@@ -13,7 +13,7 @@ import numpy as np
 from joiner.requirements import Requirements
 from joiner.scheduling.certificate import Pieces, in_pieces
 from joiner.scheduling.claims import Claim, Fitting
-from joiner.scheduling.relaxation import Demand, Floats, Relaxation, Rule, of_demands
+from joiner.scheduling.relaxation import COARSE, Demand, Floats, Relaxation, Rule, charging, of_demands
 from joiner.scheduling.sizes import Share, Size
 from joiner.scheduling.twins import repeat
 from joiner.scheduling.worth import PricedRun
@@ -24,6 +24,8 @@ _WORK: Final = 1e8
 """How many numbers may be looked at on the way; larger problems take fewer steps."""
 _DIGITS: Final = 6
 """Numbers of nodes and pods are rounded to so many, so that no decision hangs on the last bit of a float."""
+_WELL_FILLED: Final = 0.5
+"""Nodes of a plan in pieces whose pods are worth less than this part of their price are too many."""
 _TRIES: Final = 8
 _PATTERNS: Final = 3
 """How many different fillings are tried for nodes of one kind."""
@@ -36,9 +38,12 @@ class RepricedRun(PricedRun):
 
     def _buy(self) -> Iterator[int]:
         sizes = list(self._ordered)
-        relaxation = of_demands(self, [_demand(n, size) for n, size in enumerate(sizes)], nodes=False)
+        demands = [_demand(n, size) for n, size in enumerate(sizes)]
+        relaxation = of_demands(self, demands, nodes=False, whole=COARSE)
         if relaxation.parts.size:
-            pieces = in_pieces(relaxation, int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS)))
+            pieces = in_pieces(
+                charging(relaxation, self.charge), int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS))
+            )
             plain = [size.worth for size in sizes]
             for number, worth in zip(relaxation.pods, pieces.worth, strict=True):
                 sizes[int(number)].worth = round(float(worth), 12) if np.isfinite(worth) else sizes[int(number)].worth
@@ -58,6 +63,7 @@ class RoundedRun(RepricedRun):
     """A run that buys the whole nodes of a plan in pieces, then by price."""
 
     planner = "rounded"
+    share_of_worth = 0.0  # who belongs on dearer nodes is known from the plan in pieces; others only fill them up
 
     def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
         for size, worth in zip(sizes, plain, strict=True):
@@ -65,7 +71,7 @@ class RoundedRun(RepricedRun):
         self._arrange(sizes)
 
     def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
-        prices, nodes = relaxation.prices, np.round(pieces.nodes, _DIGITS)
+        prices, nodes = relaxation.prices, np.round(_worth_buying(relaxation, pieces, self.charge), _DIGITS)
         for kind in sorted(np.flatnonzero(nodes >= 1), key=lambda kind: (-prices[kind], kind)):
             limited = relaxation.kinds.limits[kind] >= 0
             each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
@@ -183,6 +189,17 @@ class RoundedRun(RepricedRun):
                     break
         size.left -= placed
         return placed
+
+
+def _worth_buying(relaxation: Relaxation, pieces: Pieces, charge: float) -> Floats:
+    """How many nodes of each kind there are in a plan in pieces; where they are badly filled, as many as their pods are worth.
+
+    A crowd, of which each node takes one, asks for many nodes of every kind it was a customer of on the way.
+    """
+    kinds, prices = relaxation.kinds, relaxation.prices + charge
+    value = np.where(np.isfinite(pieces.worth), pieces.worth, 0.0) @ pieces.pods
+    poor = (kinds.limits < 0) & (value < _WELL_FILLED * prices * pieces.nodes)
+    return np.divide(value, prices, out=pieces.nodes.copy(), where=poor)
 
 
 def _demand(number: int, size: Size) -> Demand:

@@ -32,7 +32,10 @@ DEMANDS_MOST: Final = 1000
 NODES_MOST: Final = 400
 """Beyond so many, amounts are rounded in favour of the plan until fewer different ones are left."""
 _ROUNDINGS: Final = (0, 4096, 256, 64, 16, 4, 1)
-_PARTS: Final = (1, 2, 3)
+FINE: Final = (1, 2, 3)
+"""Rows that know that pods cannot be cut: halves, thirds, quarters. They make the bound higher."""
+COARSE: Final = (1,)
+"""Enough to plan with: more rows take longer and make no plan cheaper."""
 _HAIR: Final = 1e-9
 
 
@@ -110,7 +113,7 @@ def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxat
     return of_demands(run, _demands(run, problem, covered))
 
 
-def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True) -> Relaxation:
+def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True, whole: Sequence[int] = FINE) -> Relaxation:
     """The relaxation for some demands, without those that fit nowhere; with or without the nodes that are there."""
     rules = list(dict.fromkeys(demand.rule for demand in demands))
     kinds = _Shop(run, rules).kinds(nodes)
@@ -130,7 +133,7 @@ def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True) -> Re
         pods=tuple(demand.pod for demand in demands),
         counts=counts,
         usable=usable,
-        parts=_parts(kinds.room, amounts, usable),
+        parts=_parts(kinds.room, amounts, usable, whole),
         crowds=crowds,
         cuts=tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
         kinds=kinds,
@@ -374,6 +377,12 @@ def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:
     return Kinds(kinds.room[numbers], kinds.prices[numbers], kinds.rules[numbers], kinds.limits[numbers], kinds.counts)
 
 
+def charging(relaxation: Relaxation, charge: float) -> Relaxation:
+    """The same with every node so much dearer."""
+    kinds = relaxation.kinds
+    return replace(relaxation, kinds=replace(kinds, prices=kinds.prices + charge)) if charge else relaxation
+
+
 def with_kinds(relaxation: Relaxation, numbers: npt.NDArray[np.int64]) -> Relaxation:
     """The same with some of the kinds only."""
     return replace(
@@ -388,7 +397,7 @@ def with_kinds(relaxation: Relaxation, numbers: npt.NDArray[np.int64]) -> Relaxa
 # -- rows ----------------------------------------------------------------------------------------------------------------
 
 
-def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
+def _parts(room: Floats, amounts: Floats, usable: Mask, counts: Sequence[int]) -> Floats:
     """Kind by row by demand. Beside each resource itself come rows that know that pods cannot be cut.
 
     Of pods larger than half a node there is room for one: in the first such row they take all of it, smaller ones nothing. The
@@ -402,7 +411,7 @@ def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
         if not share.any():
             continue
         rows.append(share)
-        for count in _PARTS:
+        for count in counts:
             whole = np.maximum(np.floor((count + 1) * share - _HAIR), 0.0) / count
             if (whole > share + _HAIR).any():
                 rows.append(whole)

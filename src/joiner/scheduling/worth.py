@@ -36,8 +36,6 @@ from joiner.scheduling.topology import Group
 from joiner.scheduling.twins import repeat
 
 _NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS, RESERVATIONS})
-_SHARE_OF_WORTH = 0.9
-"""Pods may make a claim dearer by this share of what they are worth, and no more."""
 _TRIES = 8
 """How many classes of one size are tried on a claim before the next size has its turn."""
 
@@ -46,6 +44,8 @@ class PricedRun(Run):
     """A run that buys by price."""
 
     planner = "worth"
+    share_of_worth = 0.9
+    """Pods may make a claim dearer by this share of what they are worth, and no more."""
 
     def place(self) -> None:
         """Place what can be placed: on nodes that are there, then claim by claim, the rest as usual."""
@@ -340,10 +340,12 @@ class PricedRun(Run):
         if claim.cost_max is None or joined is claim.requirements:
             return False
         dearer = self.openings.cost_least(claim, joined) - claim.cost_max
-        return dearer > max(0.0, _SHARE_OF_WORTH * min(size.left, size.host_most) * size.worth)
+        return dearer > max(0.0, self.share_of_worth * min(size.left, size.host_most) * size.worth)
 
     def _pays(self, claim: Claim, share: Share, size: Size) -> bool:
         """Whether pods are worth what they would make the claim dearer by; if so, it may cost that much from now on."""
+        if not self.share_of_worth:
+            return False
         before = claim.cost_max
         claim.cost_max = None
         found = self.openings.fitting(claim, share.each, share.step, new=False)
@@ -353,7 +355,7 @@ class PricedRun(Run):
         cost = self.openings.cost(claim, found)
         most = int(min(len(share.positions), size.host_most))
         count = claim.template.how_many(found.units, claim.amounts, share.each.amounts, most)
-        if cost - before > _SHARE_OF_WORTH * count * size.worth:
+        if cost - before > self.share_of_worth * count * size.worth:
             return False
         claim.cost_max = cost
         return True

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from benchmarks import mixes
 
 from joiner.cli import scenario
@@ -17,11 +18,12 @@ def limited(option: PoolOption, nodes: int) -> PoolOption:
     return replace(option, pool=replace(option.pool, spec=spec))
 
 
-def test_a_limit_of_nodes_costs_little() -> None:
-    free = scenario.read(json.dumps(mixes.deployments(2_100, services=60, types=200)).encode(), Path()).problem
+@pytest.mark.parametrize(("pods", "services", "share"), [(2_100, 60, 0.75), (3_000, 80, 0.75), (3_000, 80, 0.6)])
+def test_a_limit_of_nodes_costs_little(pods: int, services: int, share: float) -> None:
+    free = scenario.read(json.dumps(mixes.deployments(pods, services=services, types=200)).encode(), Path()).problem
     without = schedule(free)
 
-    few = len(without.claims) * 3 // 4
+    few = int(len(without.claims) * share)
     plan = schedule(replace(free, pools=tuple(limited(each, few) for each in free.pools)))
 
     assert not plan.refusals

@@ -1,13 +1,19 @@
 """Planning from a plan in pieces, where the answer can be seen."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+from benchmarks import mixes
 from tests.builders import VOCABULARY, instance_type, node_pool, offering
 
 from joiner.catalog.build import Adjustments, build
+from joiner.cli import scenario
 from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.pod import Pod
+from joiner.scheduling.bound import bound
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.lpround import RoundedRun
 from joiner.scheduling.problem import PoolOption, Problem
@@ -53,3 +59,14 @@ def test_nothing_to_do_is_done() -> None:
     run.place()
 
     assert not run.claims
+
+
+@pytest.mark.parametrize(("count", "services"), [(2_000, 40), (2_100, 60), (2_500, 40)])
+def test_a_few_who_need_dear_nodes_do_not_make_those_of_the_others_dear(count: int, services: int) -> None:
+    mix = scenario.read(json.dumps(mixes.deployments(count, services=services, types=200)).encode(), Path()).problem
+
+    run = RoundedRun(mix, Unlimited())
+    run.place()
+
+    assert not run.left_over().total()
+    assert run.price() <= 1.1 * bound(mix).price
