@@ -91,6 +91,10 @@ class Claim:
         Spread does not wait: whoever is counted without being bound by a constraint may as well come last.
         """
 
+    def likeness(self) -> object:
+        """Equal for claims that may be the same and hold as much, at the same price: they differ in their host alone."""
+        return (id(self.template), id(self.requirements), self.units, self.amounts, self.cost_max, id(self.min_values))
+
     @property
     def at_host(self) -> Requirement:
         """The claim's host as a requirement."""

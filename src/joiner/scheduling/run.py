@@ -48,6 +48,13 @@ class NothingNew(Exception):
     """The run would end in the plan of a simpler way of planning."""
 
 
+def _minds_no_host(each: PodClass, step: Step) -> bool:
+    """Whether all that a pod asks of a claim that is not ruled out for it can be told by what the claim may be and holds."""
+    if each.ports or each.volumes.attachments:
+        return False
+    return not any(group.kind == AFFINITY and group.key == HOSTNAME for group, _ in step.groups)
+
+
 class Run:
     """One attempt at a problem, with everything that changes on the way."""
 
@@ -266,6 +273,9 @@ class Run:
             return False
         elsewhere: set[tuple[int, Requirements]] = set()
         """What claims are that count on reservations, and that the pod cannot join because it has to be elsewhere."""
+        refused: dict[object, Refused] = {}
+        """What claims are that do not take the pod: others that are the same do not either."""
+        anonymous = _minds_no_host(each, step)
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
             if not here:
@@ -274,15 +284,20 @@ class Run:
                 if not here >> number & 1:
                     continue
                 claim = self.claims[number]
-                like = (id(claim.template), claim.requirements)
-                if like in elsewhere and self.reservations.holds(number) is not None:
+                holds = self.reservations.holds(number) is not None
+                if holds and (id(claim.template), claim.requirements) in elsewhere:
                     continue
-                found = self.openings.fitting(claim, each, step, new=False)
-                if isinstance(found, Fitting):
-                    self.commit(claim, each, position, step, found)
-                    return True
-                if found.detail is NOWHERE and len(step.places) == 1:
-                    elsewhere.add(like)
+                like = claim.likeness() if anonymous and not holds else None
+                found: Fitting | Refused | None = refused.get(like)
+                if found is None:
+                    found = self.openings.fitting(claim, each, step, new=False)
+                    if isinstance(found, Fitting):
+                        self.commit(claim, each, position, step, found)
+                        return True
+                    if like is not None:
+                        refused[like] = found
+                    elif found.detail is NOWHERE and len(step.places) == 1:
+                        elsewhere.add((id(claim.template), claim.requirements))
                 if step.final and found.rule not in PASSING:
                     step.closed_claims |= 1 << number
         return False

@@ -89,13 +89,17 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     by_price = [each for each in planners if issubclass(each, PricedRun)]
     if len(problem.pods) <= FEW:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
+    tried = {problem.policy.node_price}
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
+        tried.add(NODE_PRICE)
     complete = [run for run in runs if run.sound and not run.left_over()]
     for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
         if complete:
             break
+        if dearer * NODE_PRICE in tried:
+            continue
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
         runs += trials.charging(dearer * NODE_PRICE).all(by_price)
         complete = [run for run in runs if run.sound and not run.left_over()]
