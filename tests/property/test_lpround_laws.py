@@ -21,12 +21,13 @@ from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.relaxation import Floats
+from joiner.scheduling.run import Run
 from joiner.scheduling.sizes import Size
 
 both = pytest.mark.parametrize("planner", [RoundedRun, RepricedRun], ids=lambda planner: planner.planner)
 
 
-def planned(problem: Problem, planner: type[RepricedRun]) -> Plan:
+def planned(problem: Problem, planner: type[Run]) -> Plan:
     run = planner(problem, Unlimited())
     run.place()
     return run.plan()
@@ -52,7 +53,15 @@ def test_plans_of_every_family_are_valid(planner: type[RepricedRun], family: str
     assert not found, "\n".join(found)
 
 
-class Plain(RoundedRun):
+class PlainFirstFit(Run):
+    """First fit that asks every claim, even if another one like it has refused the pod."""
+
+    def _look_for_likeness(self) -> None:
+        self._likeness = {claim.number: (claim.number,) for claim in self.claims}
+        self._alike = {(claim.number,): 1 << claim.number for claim in self.claims}
+
+
+class Plain(PlainFirstFit, RoundedRun):
     """The same without its short cuts: every size is tried on every claim, and goes there on its own."""
 
     def _some_of_each(self, claim: Claim, sizes: list[Size], wanted: list[tuple[int, int]], taken: Floats) -> None:
@@ -77,15 +86,20 @@ def services(seed: int) -> Json:
             {"topologySpreadConstraints": [pieces.spread(ZONE, other, hard=rng.random() < 0.8)]},
             {"topologySpreadConstraints": [pieces.spread(HOSTNAME, app, skew=rng.randint(1, 3))]},
             {"affinity": {"podAffinity": pieces.near(ZONE, other)}},
+            {"affinity": {"podAffinity": pieces.near(HOSTNAME, other)}},
+            {"affinity": {"podAntiAffinity": pieces.near(HOSTNAME, other)}},
             {"tolerations": [{"operator": "Exists"}]},
         ]
         for pod in pieces.replicas(rng, app, rng.randint(5, 40), **rng.choice(asks)):
             pod["metadata"]["name"] = f"{number}-{pod['metadata']['name']}"
             made.append(pod)
+    pool = pieces.pool(weight=1)
+    if rng.random() < 0.5:
+        pool["spec"]["limits"] = {"cpu": str(rng.randint(20, 120))}
     tainted = pieces.pool("tainted", taints=[{"key": "own", "effect": "NoSchedule"}], weight=rng.randint(0, 2))
     return {
         "instanceTypes": pieces.types(rng, zones=zones),
-        "nodePools": [pieces.pool(weight=1), tainted],
+        "nodePools": [pool, tainted],
         "pods": made,
     }
 
@@ -96,3 +110,4 @@ def test_short_cuts_lead_to_the_same_plan(block: int) -> None:
         problem = read(json.dumps(services(seed)).encode(), Path()).problem
 
         assert planned(problem, RoundedRun) == planned(problem, Plain)
+        assert planned(problem, Run) == planned(problem, PlainFirstFit)

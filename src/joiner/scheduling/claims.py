@@ -91,7 +91,7 @@ class Claim:
         Spread does not wait: whoever is counted without being bound by a constraint may as well come last.
         """
 
-    def likeness(self) -> object:
+    def likeness(self) -> tuple[object, ...]:
         """Equal for claims that may be the same and hold as much, at the same price: they differ in their host alone."""
         return (id(self.template), id(self.requirements), self.units, self.amounts, self.cost_max, id(self.min_values))
 

@@ -102,6 +102,11 @@ class Run:
         """Number of pods to the open claims that have so many."""
         self._in_order: dict[int, deque[int]] = {}
         """The same, in the order in which they are asked."""
+        self._changed: set[int] = set()
+        """Open claims that took pods since somebody looked for others like them."""
+        self._likeness: dict[int, tuple[object, ...]] = {}
+        self._alike: dict[tuple[object, ...], int] = {}
+        """What claims may be and hold to the open claims of which that is true."""
         self._settled_at: dict[tuple[str, str], int] = {}
         """Label and value to the open claims that must have it."""
         self._watched = self._desk.watched
@@ -273,34 +278,44 @@ class Run:
             return False
         elsewhere: set[tuple[int, Requirements]] = set()
         """What claims are that count on reservations, and that the pod cannot join because it has to be elsewhere."""
-        refused: dict[object, Refused] = {}
-        """What claims are that do not take the pod: others that are the same do not either."""
         anonymous = _minds_no_host(each, step)
+        self._look_for_likeness()
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
-            if not here:
-                continue
             for number in tuple(self._in_order[size]) if here.bit_count() > 1 else (here.bit_length() - 1,):
+                if not here:
+                    break
                 if not here >> number & 1:
                     continue
                 claim = self.claims[number]
                 holds = self.reservations.holds(number) is not None
                 if holds and (id(claim.template), claim.requirements) in elsewhere:
                     continue
-                like = claim.likeness() if anonymous and not holds else None
-                found: Fitting | Refused | None = refused.get(like)
-                if found is None:
-                    found = self.openings.fitting(claim, each, step, new=False)
-                    if isinstance(found, Fitting):
-                        self.commit(claim, each, position, step, found)
-                        return True
-                    if like is not None:
-                        refused[like] = found
-                    elif found.detail is NOWHERE and len(step.places) == 1:
-                        elsewhere.add((id(claim.template), claim.requirements))
+                found = self.openings.fitting(claim, each, step, new=False)
+                if isinstance(found, Fitting):
+                    self.commit(claim, each, position, step, found)
+                    return True
+                if found.detail is NOWHERE and len(step.places) == 1:
+                    elsewhere.add((id(claim.template), claim.requirements))
+                like = 1 << number if holds or not anonymous else self._alike[self._likeness[number]]
+                candidates, here = candidates & ~like, here & ~like
                 if step.final and found.rule not in PASSING:
-                    step.closed_claims |= 1 << number
+                    step.closed_claims |= like
         return False
+
+    def _look_for_likeness(self) -> None:
+        """Find out which claims differ in their host alone, of those that changed: what one of them refuses all do."""
+        for number in self._changed:
+            claim, bit = self.claims[number], 1 << number
+            before = self._likeness.get(number)
+            if before is not None:
+                self._alike[before] &= ~bit
+                if not self._alike[before]:
+                    del self._alike[before]
+            alone = number if self.reservations.holds(number) is not None else None
+            likeness = self._likeness[number] = (alone, *claim.likeness())
+            self._alike[likeness] = self._alike.get(likeness, 0) | bit
+        self._changed.clear()
 
     def candidates(self, each: PodClass, step: Step) -> int:
         """Open claims that nothing known about the class rules out."""
@@ -381,6 +396,7 @@ class Run:
             for driver, volumes in each.volumes.attachments.items():
                 claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
         self._grow(claim.number, bit, size, len(claim.members) - size)
+        self._changed.add(claim.number)
         if found.reserved:
             held = self.reservations.hold(claim.number, found.reserved)
             assert held, "a claim was promised a reservation that is gone"
