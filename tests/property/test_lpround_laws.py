@@ -56,9 +56,8 @@ def test_plans_of_every_family_are_valid(planner: type[RepricedRun], family: str
 class PlainFirstFit(Run):
     """First fit that asks every claim, even if another one like it has refused the pod."""
 
-    def _look_for_likeness(self) -> None:
-        self._likeness = {claim.number: (claim.number,) for claim in self.claims}
-        self._alike = {(claim.number,): 1 << claim.number for claim in self.claims}
+    def _like(self, number: int) -> int:
+        return 1 << number
 
 
 class Plain(PlainFirstFit, RoundedRun):

@@ -279,7 +279,6 @@ class Run:
         elsewhere: set[tuple[int, Requirements]] = set()
         """What claims are that count on reservations, and that the pod cannot join because it has to be elsewhere."""
         anonymous = _minds_no_host(each, step)
-        self._look_for_likeness()
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
             for number in tuple(self._in_order[size]) if here.bit_count() > 1 else (here.bit_length() - 1,):
@@ -297,25 +296,26 @@ class Run:
                     return True
                 if found.detail is NOWHERE and len(step.places) == 1:
                     elsewhere.add((id(claim.template), claim.requirements))
-                like = 1 << number if holds or not anonymous else self._alike[self._likeness[number]]
+                like = self._like(number) if anonymous and not holds else 1 << number
                 candidates, here = candidates & ~like, here & ~like
                 if step.final and found.rule not in PASSING:
                     step.closed_claims |= like
         return False
 
-    def _look_for_likeness(self) -> None:
-        """Find out which claims differ in their host alone, of those that changed: what one of them refuses all do."""
-        for number in self._changed:
-            claim, bit = self.claims[number], 1 << number
-            before = self._likeness.get(number)
+    def _like(self, number: int) -> int:
+        """The open claims that differ from one in their host alone, with itself: what it refuses they do too."""
+        for changed in self._changed:
+            claim, bit = self.claims[changed], 1 << changed
+            before = self._likeness.get(changed)
             if before is not None:
                 self._alike[before] &= ~bit
                 if not self._alike[before]:
                     del self._alike[before]
-            alone = number if self.reservations.holds(number) is not None else None
-            likeness = self._likeness[number] = (alone, *claim.likeness())
+            alone = changed if self.reservations.holds(changed) is not None else None
+            likeness = self._likeness[changed] = (alone, *claim.likeness())
             self._alike[likeness] = self._alike.get(likeness, 0) | bit
         self._changed.clear()
+        return self._alike[self._likeness[number]]
 
     def candidates(self, each: PodClass, step: Step) -> int:
         """Open claims that nothing known about the class rules out."""

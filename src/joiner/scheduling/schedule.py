@@ -40,7 +40,7 @@ BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun), (G
 NEAR: Final = 1.05
 """How many times as dear as the best plan one may be that is still worth another order."""
 
-DEARER_NODES: Final = (1, 10, 100, 1000)
+DEARER_NODES: Final = (1, 3, 10, 30, 100, 300, 1000)
 """How many times the usual charge is tried for nodes when limits bind."""
 
 
