@@ -40,8 +40,10 @@ BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun), (G
 NEAR: Final = 1.05
 """How many times as dear as the best plan one may be that is still worth another order."""
 
-DEARER_NODES: Final = (1, 3, 10, 30, 100, 300, 1000)
+DEARER_NODES: Final = (1, 10, 100, 1000)
 """How many times the usual charge is tried for nodes when limits bind."""
+A_LITTLE_LESS: Final = (0.5, 0.3)
+"""Where that makes nodes few enough, these parts of it may do as well, and lead to something cheaper."""
 
 
 def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
@@ -94,7 +96,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
         tried.add(NODE_PRICE)
-    complete = [run for run in runs if run.sound and not run.left_over()]
+    complete = _complete(runs)
     for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
         if complete:
             break
@@ -102,7 +104,11 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
             continue
         # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
         runs += trials.charging(dearer * NODE_PRICE).all(by_price)
-        complete = [run for run in runs if run.sound and not run.left_over()]
+        complete = _complete(runs)
+        if complete and dearer > 1:
+            for part in A_LITTLE_LESS:
+                runs += trials.charging(part * dearer * NODE_PRICE).all(by_price)
+            complete = _complete(runs)
     net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
@@ -237,6 +243,11 @@ def _best(runs: list[Run], charged: float) -> Plan:
             return plan
         plans.append(plan)
     return min(plans, key=lambda plan: len(plan.refusals))
+
+
+def _complete(runs: list[Run]) -> list[Run]:
+    """Those that leave nobody out."""
+    return [run for run in runs if run.sound and not run.left_over()]
 
 
 def _limits(problem: Problem) -> bool:
