@@ -211,7 +211,7 @@ def test_a_plan_leaves_no_more_pods_out_than_first_fit_and_is_not_dearer_for_the
 def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
     run = PricedRun(question(scenario).problem, Unlimited())
     run.place()
-    limits = {tuple(sorted(run.key(position) for _, position, _ in claim.members)): claim for claim in run.claims}
+    limits = {tuple(sorted(run.key(position) for position in claim.positions)): claim for claim in run.claims}
 
     for claim in run.plan().claims:
         opened_at = limits[claim.pods].cost_max

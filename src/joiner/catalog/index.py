@@ -72,6 +72,17 @@ class TypeLabels:
                 found &= known.mask(wanted)
         return found
 
+    def values(self, key: str, types: int) -> set[str]:
+        """What some of the types may have as the value of a label."""
+        known = self._keys.get(key)
+        if known is None:
+            return set()
+        found = {value for value, having in known.by_value.items() if having & types}
+        for requirement, having in known.plain.items():
+            if having & types and not requirement.complement:
+                found.update(requirement.values)
+        return found
+
 
 class Index:
     """The types of a market, numbered, with their masks. Built once, read by many; memos only remember answers."""

@@ -203,7 +203,7 @@ def _customers(paying: Floats, worth: Floats, sharp: float) -> Floats:
     if not known.all():  # nothing is any dearer than what costs nothing
         dearer[~known] = np.where(np.isfinite(paying[~known]), 1.0, np.inf)
     turned_away = sharp * (1.0 - dearer)
-    near: Floats = np.exp(turned_away, where=turned_away > _NOBODY, out=np.zeros_like(turned_away))
+    near: Floats = np.exp(np.maximum(turned_away, _NOBODY)) * (turned_away > _NOBODY)
     near /= np.maximum(near.sum(axis=1, keepdims=True), 1e-30)
     return near
 

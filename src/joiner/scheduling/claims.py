@@ -1,7 +1,7 @@
 """Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -66,6 +66,10 @@ class Fitting(NamedTuple):
     min_values: Mapping[str, int]
 
 
+Party = tuple[PodClass, list[int], Step]
+"""Pods that came at once: their class, their positions, and what they asked for when they came."""
+
+
 class Claim:
     """A node to be bought, open for more pods."""
 
@@ -76,8 +80,10 @@ class Claim:
         self.requirements = template.requirements
         self.units = template.usable
         self.amounts: Amounts = ()
-        self.members: list[tuple[PodClass, int, Step]] = []
-        """Class, position of the pod, and what the pod asked for when it came."""
+        self.parties: list[Party] = []
+        """Who is on it."""
+        self.size = 0
+        """How many pods that are."""
         self.ports: list[ContainerPort] = []
         self.attached: dict[str, frozenset[str]] = {}
         self.min_values: Mapping[str, int] = template.min_values
@@ -94,6 +100,17 @@ class Claim:
     def likeness(self) -> tuple[object, ...]:
         """Equal for claims that may be the same and hold as much, at the same price: they differ in their host alone."""
         return (id(self.template), id(self.requirements), self.units, self.amounts, self.cost_max, id(self.min_values))
+
+    def take(self, parties: Sequence[Party]) -> None:
+        """More pods."""
+        self.parties += parties
+        for _, positions, _ in parties:
+            self.size += len(positions)
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of the pods on it."""
+        return [position for _, positions, _ in self.parties for position in positions]
 
     @property
     def at_host(self) -> Requirement:

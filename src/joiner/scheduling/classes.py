@@ -6,6 +6,7 @@ import msgspec
 
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
+from joiner.model.meta import ObjectMeta
 from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
@@ -121,18 +122,24 @@ def classify(pods: Sequence[Pod], shelf: Shelf) -> tuple[list[PodClass], list[in
     first: list[Pod] = []
     # Most pods are written exactly like one before them, with the same spec object: those are recognised at a glance.
     glances: dict[tuple[str, tuple[tuple[str, str], ...], int], int] = {}
+    latest: dict[int, tuple[ObjectMeta, int]] = {}
     found: list[int] = []
     for pod in pods:
         meta, spec = pod.metadata, pod.spec
-        glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
-        plain = not spec.volumes and not pod.status.container_statuses
-        known = glances.get(glance) if plain else None
-        if known is None:
+        if spec.volumes or pod.status.container_statuses:
             known = members.setdefault(key_of(pod), len(first))
-            if known == len(first):
-                first.append(pod)
-            if plain:
-                glances[glance] = known
+        else:
+            alike = latest.get(id(spec))
+            if alike is not None and alike[0].labels == meta.labels and alike[0].namespace == meta.namespace:
+                found.append(alike[1])
+                continue
+            glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
+            known = glances.get(glance, -1)
+            if known < 0:
+                known = glances[glance] = members.setdefault(key_of(pod), len(first))
+            latest[id(spec)] = (meta, known)
+        if known == len(first):
+            first.append(pod)
         found.append(known)
     rank = {old: new for new, (_, old) in enumerate(sorted(members.items()))}
     ordered = sorted(rank, key=rank.__getitem__)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -177,17 +177,19 @@ class Desk:
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
         ranks = [rank[size] for size in sizes]
 
+        # What counts least is sorted by first: later sorts leave it as it is where they see no difference.
         named = [pod.metadata for pod in pods]
-        keys: list[Sequence[object]] = [
-            [ranks[number] for number in numbers],
-            [meta.creation_timestamp or _LONG_AGO for meta in named],
+        order = sorted(range(len(pods)), key=[meta.uid for meta in named].__getitem__)
+        keys: list[Sequence[Any]] = [
             [_natural(meta.name) for meta in named] if in_turn else numbers,
-            [meta.uid for meta in named],
-            range(len(pods)),
+            [meta.creation_timestamp or _LONG_AGO for meta in named],
+            [ranks[number] for number in numbers],
         ]
         if by_priority:
-            keys.insert(0, [-(pod.spec.priority or 0) for pod in pods])
-        return [order[-1] for order in sorted(zip(*keys, strict=True))]
+            keys.append([-(pod.spec.priority or 0) for pod in pods])
+        for key in keys:
+            order.sort(key=key.__getitem__)
+        return order
 
 
 def _natural(name: str) -> str:

@@ -9,6 +9,23 @@ _AT_ONCE: Final = (16, 256)
 """How many are compared with those that are kept, and then with each other, in one go: few at first, later more."""
 
 
+def first_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where each of some small numbers stands first, in order of place."""
+    first = np.full(int(numbers.max(initial=-1)) + 1, len(numbers), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return np.sort(first[first < len(numbers)])
+
+
+def numbered(table: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for equal ones."""
+    found = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        values, numbers = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            found = np.unique(found * len(values) + numbers, return_inverse=True)[1]
+    return found
+
+
 def undominated(room: npt.NDArray[np.float64], open_to: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.int64]:
     """Which rows to keep of nodes that are ordered by price: none that an earlier one makes needless.
 

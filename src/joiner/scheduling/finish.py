@@ -30,7 +30,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
         planned.append(
             PlannedClaim(
                 nodepool=claim.template.name,
-                pods=tuple(sorted([pods[position].key for _, position, _ in claim.members])),
+                pods=tuple(sorted([pods[position].key for position in claim.positions])),
                 requirements=_with_min_values(requirements, claim),
                 options=chosen,
                 requests=_requests(run, claim),
@@ -218,7 +218,7 @@ def _too_narrow(run: "Run", claim: Claim) -> dict[int, Refusal]:
         object=f"NodePool {claim.template.name}",
         message=f"the {run.policy.types_max} cheapest types do not leave the values that minValues asks for",
     )
-    return {position: Refusal(pod=run.key(position), reasons=(reason,)) for _, position, _ in claim.members}
+    return {position: Refusal(pod=run.key(position), reasons=(reason,)) for position in claim.positions}
 
 
 def _requests(run: "Run", claim: Claim) -> Resources:

@@ -272,8 +272,6 @@ def _values(option: PoolOption, key: str) -> set[str]:
     own = option.catalog.requirements
     mine = own.get(key)
     values = set(mine.values) if mine is not None and not mine.complement else set()
-    for instance_type in option.catalog.index.members(option.catalog.index.described(own)):
-        typed = instance_type.requirements.get(key)
-        if typed is not None and not typed.complement:
-            values.update(value for value in typed.values if mine is None or mine.has(value))
-    return values
+    index = option.catalog.index
+    offered = index.labels.values(key, index.described(own))
+    return values | {value for value in offered if mine is None or mine.has(value)}

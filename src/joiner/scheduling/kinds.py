@@ -8,7 +8,7 @@ import numpy.typing as npt
 from joiner.catalog.stock import flags
 from joiner.requirements import Requirements
 from joiner.scheduling.claims import Joined
-from joiner.scheduling.dominance import undominated
+from joiner.scheduling.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.sizes import PLENTY, Size
 from joiner.scheduling.template import Template
 
@@ -35,8 +35,10 @@ class KindTable:
         self._joined = joined
         self._names = names
         self._rooms: dict[str, npt.NDArray[np.float64]] = {}
+        self._as_large: dict[str, npt.NDArray[np.int64]] = {}
         self._kinds: dict[tuple[str, Requirements], Kinds] = {}
-        self._welcome: dict[tuple[int, Requirements], npt.NDArray[np.bool_] | None] = {}
+        self._welcome: dict[tuple[int, int], tuple[npt.NDArray[np.bool_] | None, Requirements]] = {}
+        """By identity: the requirements are kept with the answer, so that nobody else gets theirs."""
         self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
 
     def room(self, template: Template) -> npt.NDArray[np.float64]:
@@ -51,6 +53,13 @@ class KindTable:
             self._rooms[template.name] = found
         return found
 
+    def as_large(self, template: Template) -> npt.NDArray[np.int64]:
+        """A number for each unit of the pool, the same for those that have as much left: few are of a size of their own."""
+        found = self._as_large.get(template.name)
+        if found is None:
+            found = self._as_large[template.name] = numbered(self.room(template))
+        return found
+
     def of(self, template: Template, requirements: Requirements) -> Kinds:
         """The undominated kinds under some requirements, cheapest first."""
         key = (template.name, requirements)
@@ -63,16 +72,19 @@ class KindTable:
         stock = template.stock
         allowed = template.usable & stock.described(requirements)
         units, costs = stock.prices(requirements).columns(allowed)
+        cheapest = first_of_each(self.as_large(template)[units])
+        units, costs = units[cheapest], costs[cheapest]
         room = self.room(template)[units]
         kept = undominated(room)
         return Kinds(units[kept], costs[kept], room[kept])
 
     def welcome(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
         """On which kinds of a size's claims another size may join without raising the price; nothing if on none."""
-        key = (id(kinds), other.requirements)
-        if key not in self._welcome:
-            self._welcome[key] = self._judge(size, other, kinds)
-        return self._welcome[key]
+        key = (id(kinds), id(other.requirements))
+        known = self._welcome.get(key)
+        if known is None:
+            known = self._welcome[key] = (self._judge(size, other, kinds), other.requirements)
+        return known[0]
 
     def _judge(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
         if other.requirements == size.requirements:

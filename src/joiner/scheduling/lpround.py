@@ -13,7 +13,7 @@ import numpy as np
 from joiner.requirements import Requirements
 from joiner.scheduling.certificate import Pieces, in_pieces
 from joiner.scheduling.claims import Claim, Fitting
-from joiner.scheduling.relaxation import COARSE, Demand, Floats, Relaxation, Rule, charging, of_demands
+from joiner.scheduling.relaxation import Demand, Floats, Relaxation, Rule, charging, of_demands
 from joiner.scheduling.sizes import Share, Size
 from joiner.scheduling.twins import repeat
 from joiner.scheduling.worth import PricedRun
@@ -39,7 +39,7 @@ class RepricedRun(PricedRun):
     def _buy(self) -> Iterator[int]:
         sizes = list(self._ordered)
         demands = [_demand(n, size) for n, size in enumerate(sizes)]
-        relaxation = of_demands(self, demands, nodes=False, whole=COARSE)
+        relaxation = of_demands(self, demands, to_plan=True)
         if relaxation.parts.size:
             pieces = in_pieces(
                 charging(relaxation, self.charge), int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS))

@@ -156,7 +156,7 @@ class _Inquiry:
         for claim in self._run.claims:
             domain = claim.requirements.at(group.key)
             if (domain.complement or len(domain.values) > 1) and any(
-                group in (*each.counted, *step.marks) for each, _, step in claim.members
+                group in (*each.counted, *step.marks) for each, _, step in claim.parties
             ):
                 return f"a new node that may still be launched in several of them counts in each ({group.key})"
         return ""

@@ -34,8 +34,8 @@ class Bundle(NamedTuple):
 def bundles(claim: Claim) -> list[Bundle]:
     """The claim's pods, the largest first."""
     found: dict[tuple[int, int], Bundle] = {}
-    for each, position, step in claim.members:
-        found.setdefault((each.number, id(step)), Bundle(each, step, [])).positions.append(position)
+    for each, positions, step in claim.parties:
+        found.setdefault((each.number, id(step)), Bundle(each, step, [])).positions.extend(positions)
 
     def share(bundle: Bundle) -> float:
         return max((a / of for a, of in zip(bundle.each.amounts, claim.amounts, strict=True) if of), default=0.0)

@@ -18,7 +18,7 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirements
 from joiner.scheduling.classes import PodClass
-from joiner.scheduling.dominance import undominated
+from joiner.scheduling.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Run
@@ -32,9 +32,9 @@ DEMANDS_MOST: Final = 1000
 NODES_MOST: Final = 400
 """Beyond so many, amounts are rounded in favour of the plan until fewer different ones are left."""
 _ROUNDINGS: Final = (0, 4096, 256, 64, 16, 4, 1)
-FINE: Final = (1, 2, 3)
+_FINE: Final = (1, 2, 3)
 """Rows that know that pods cannot be cut: halves, thirds, quarters. They make the bound higher."""
-COARSE: Final = (1,)
+_COARSE: Final = (1,)
 """Enough to plan with: more rows take longer and make no plan cheaper."""
 _HAIR: Final = 1e-9
 
@@ -113,10 +113,13 @@ def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxat
     return of_demands(run, _demands(run, problem, covered))
 
 
-def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True, whole: Sequence[int] = FINE) -> Relaxation:
-    """The relaxation for some demands, without those that fit nowhere; with or without the nodes that are there."""
+def of_demands(run: Run, demands: Sequence[Demand], *, to_plan: bool = False) -> Relaxation:
+    """The relaxation for some demands, without those that fit nowhere.
+
+    Whoever wants to plan with it has no use for the nodes that are there, nor for what only makes a bound higher.
+    """
     rules = list(dict.fromkeys(demand.rule for demand in demands))
-    kinds = _Shop(run, rules).kinds(nodes)
+    kinds = _Shop(run, rules).kinds(nodes=not to_plan)
     amounts = np.array([demand.amounts for demand in demands], dtype=np.float64).reshape(len(demands), len(run.names))
     column = {rule: number for number, rule in enumerate(rules)}
     usable = kinds.rules[:, [column[demand.rule] for demand in demands]].T
@@ -133,11 +136,11 @@ def of_demands(run: Run, demands: Sequence[Demand], *, nodes: bool = True, whole
         pods=tuple(demand.pod for demand in demands),
         counts=counts,
         usable=usable,
-        parts=_parts(kinds.room, amounts, usable, whole),
+        parts=_parts(kinds.room, amounts, usable, _COARSE if to_plan else _FINE),
         crowds=crowds,
-        cuts=tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
+        cuts=() if to_plan else tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
         kinds=kinds,
-        dropped=_dropped(run),
+        dropped=() if to_plan else _dropped(run),
     )
 
 
@@ -241,7 +244,7 @@ class _Shop:
         self._limits: list[int] = []
         self._counts: list[float] = []
 
-    def kinds(self, nodes: bool) -> Kinds:
+    def kinds(self, *, nodes: bool) -> Kinds:
         """Every kind that some rule allows, with or without the nodes that are there."""
         self._pools()
         if nodes:
@@ -297,15 +300,23 @@ class _Shop:
     def _offers(self, template: Template) -> _Offers:
         """What a pool can buy that some rule allows."""
         stock, room = template.stock, self._run.kinds.room(template)
+        allowed = [
+            (column, flags(described, len(stock.units)), flags(fitting, len(stock.shapes)))
+            for column, rule in enumerate(self._rules)
+            for described, fitting in self._allowed(template, rule, stock.shapes)
+        ]
         within = flags(template.usable, len(stock.units)) & ~(room < 0).any(axis=1)
         ways = np.flatnonzero(within[stock.ways.units])
+        # Of units that are as large and described alike the cheapest will do, in each shape: ways come cheapest first.
+        patterns = (
+            np.packbits([described for _, described, _ in allowed], axis=0).T if allowed else np.zeros((len(room), 0))
+        )
+        alike = numbered(np.column_stack([self._run.kinds.as_large(template), patterns]))[stock.ways.units[ways]]
+        ways = ways[first_of_each(alike * len(stock.shapes) + stock.ways.shapes[ways])]
         units, shapes = stock.ways.units[ways], stock.ways.shapes[ways]
         takes = np.zeros((len(ways), len(self._rules)), dtype=np.bool_)
-        for column, rule in enumerate(self._rules):
-            for described, fitting in self._allowed(template, rule, stock.shapes):
-                takes[:, column] |= (
-                    flags(described, len(stock.units))[units] & flags(fitting, len(stock.shapes))[shapes]
-                )
+        for column, described, fitting in allowed:
+            takes[:, column] |= described[units] & fitting[shapes]
         some = np.flatnonzero(takes.any(axis=1))
         names = [stock.reservation_of[shape] for shape in shapes[some].tolist()]
         return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])

@@ -20,6 +20,7 @@ from joiner.scheduling.claims import (
     Claim,
     Fitting,
     Openings,
+    Party,
     Refused,
     record,
     settle_waiting,
@@ -380,29 +381,29 @@ class Run:
         """A claim takes pods of one class, and is from now on what `found` says."""
         self.commit_whole(claim, [(each, positions, step)], found)
 
-    def commit_whole(self, claim: Claim, more: Sequence[tuple[PodClass, list[int], Step]], found: Fitting) -> None:
+    def commit_whole(self, claim: Claim, parties: Sequence[Party], found: Fitting) -> None:
         """A claim takes pods of several classes at once, and is from now on what `found` says."""
-        bit, size = 1 << claim.number, len(claim.members)
+        bit, size = 1 << claim.number, claim.size
         if not size:
             claim.first_units = found.units
         if claim.requirements is not found.requirements or not size:
             self._note_domains(bit, found.requirements)
         claim.requirements, claim.units, claim.amounts = found.requirements, found.units, found.amounts
         claim.min_values = found.min_values
-        for each, positions, step in more:
-            claim.members += [(each, position, step) for position in positions]
+        claim.take(parties)
+        for each, _, _ in parties:
             if each.ports:
                 claim.ports.extend(each.ports)
             for driver, volumes in each.volumes.attachments.items():
                 claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
-        self._grow(claim.number, bit, size, len(claim.members) - size)
+        self._grow(claim.number, bit, size, claim.size - size)
         self._changed.add(claim.number)
         if found.reserved:
             held = self.reservations.hold(claim.number, found.reserved)
             assert held, "a claim was promised a reservation that is gone"
         if claim.waiting:
             settle_waiting(claim)
-        for each, positions, step in more:
+        for each, positions, step in parties:
             if each.counted or step.marks:
                 record(claim, each, step, bool(found.reserved), len(positions))
 

@@ -119,9 +119,10 @@ class _Splitting:
             part = self._bench.claim(self._part(hand) or self._bench.nothing())
             assert part is not None  # it has a price
             for number, (bundle, count) in enumerate(zip(self._pods, hand, strict=True)):
-                chosen = bundle.positions[given[number] : given[number] + count]
-                part.members.extend((bundle.each, position, bundle.step) for position in chosen)
-                given[number] += count
+                if count:
+                    chosen = bundle.positions[given[number] : given[number] + count]
+                    part.take([(bundle.each, chosen, bundle.step)])
+                    given[number] += count
             parts.append(part)
         return Split(self._claim, rounded(price - cheapest(self._run, self._claim)), parts)
 

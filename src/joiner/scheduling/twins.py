@@ -40,8 +40,8 @@ def repeat(run: "PricedRun", claim: Claim, most: int) -> int:
 def _contents(run: "PricedRun", claim: Claim) -> dict[Size | Share, int] | None:
     """How many pods of each size are on a claim, or of each share where it matters which; nothing if others have a say."""
     counts: dict[int, int] = {}
-    for _, _, step in claim.members:
-        counts[id(step)] = counts.get(id(step), 0) + 1
+    for _, positions, step in claim.parties:
+        counts[id(step)] = counts.get(id(step), 0) + len(positions)
     found: dict[Size | Share, int] = {}
     for step_id, count in counts.items():
         share = run.share_of.get(step_id)

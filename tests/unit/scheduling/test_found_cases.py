@@ -211,7 +211,7 @@ def test_what_was_best_while_a_reservation_was_free_is_not_bought_again_afterwar
     run = PricedRun(replace(question, policy=replace(question.policy, node_price=NODE_PRICE)), Unlimited())
     run.place()
 
-    assert sorted(len(claim.members) for claim in run.claims) == [2, 4, 4]
+    assert sorted(claim.size for claim in run.claims) == [2, 4, 4]
 
 
 def numbered(count: int) -> list[Pod]:
@@ -304,7 +304,7 @@ def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[Run]) -> None
     run.place()
 
     assert run.waiting() == {1, 3}
-    assert sorted(position for claim in run.claims for _, position, _ in claim.members) == [0, 2, 4]
+    assert sorted(position for claim in run.claims for position in claim.positions) == [0, 2, 4]
     assert [refusal.pod for refusal in run.plan().refusals] == ["default/web-1", "default/web-3"]
 
 

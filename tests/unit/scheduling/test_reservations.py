@@ -230,5 +230,5 @@ def test_a_claim_that_was_opened_at_a_price_does_not_become_dearer_once_reservat
 
     run.place()
 
-    assert [len(claim.members) for claim in run.claims] == [2, 1, 1, 1]
+    assert [claim.size for claim in run.claims] == [2, 1, 1, 1]
     assert run.price() == 3 * 1.0 + 6.0

@@ -34,7 +34,7 @@ def placed(*pods: Pod) -> list[set[str]]:
     run = Run(Problem(pods=pods, pools=(option,), vocabulary=VOCABULARY), Unlimited())
     run.place()
     assert not run.left_over()
-    return [{pods[position].name for _, position, _ in claim.members} for claim in run.claims]
+    return [{pods[position].name for position in claim.positions} for claim in run.claims]
 
 
 @pytest.mark.parametrize("friend", ["left", "right"])
