@@ -1,5 +1,6 @@
 """Quick answers are the plain ones: masks, ladders and groups against asking one by one."""
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import VOCABULARY, existing_node, instance_type, offering, pod, problem
@@ -14,7 +15,9 @@ from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.amounts import Fits
 from joiner.scheduling.desk import Desk
+from joiner.scheduling.dominance import first_of_each, numbered
 from joiner.scheduling.reservations import Reservations
+from joiner.scheduling.spreading import dealt
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
 KNOWN = VOCABULARY.extended(well_known=["a", "b", "c"])
@@ -179,3 +182,42 @@ def test_a_promise_is_kept(asked: list[tuple[str, ...]]) -> None:
     for claim, names in enumerate(asked):
         usable = reservations.those(names)
         assert reservations.can_hold(claim, usable) == reservations.hold(claim, usable)
+
+
+@SOME
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.integers(0, 15))
+def test_pods_are_dealt_to_the_emptiest_domain_one_by_one(there: list[int], pods: int) -> None:
+    domains = [f"zone-{number}" for number in range(len(there))]
+    counts = dict(zip(domains, there, strict=True))
+    plain, meant = dict(counts), dict[str, list[int]]()
+    for position in reversed(range(pods)):
+        emptiest = min(domains, key=lambda domain: (plain[domain], domain))
+        plain[emptiest] += 1
+        meant.setdefault(emptiest, []).append(position)
+
+    found = dealt(list(range(pods)), domains, counts)
+
+    assert list(found.items()) == [(domain, members[::-1]) for domain, members in meant.items()]
+    assert counts == plain
+
+
+@SOME
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=12))
+def test_equal_rows_have_equal_numbers_and_the_first_of_each_is_found(rows: list[tuple[int, int]]) -> None:
+    found = numbered(np.array(rows, dtype=np.float64).reshape(len(rows), 2))
+
+    assert [[one == other for other in found] for one in found] == [[one == other for other in rows] for one in rows]
+    assert first_of_each(found).tolist() == [at for at, row in enumerate(rows) if row not in rows[:at]]
+
+
+@SOME
+@given(markets, questions, st.sampled_from("abc"))
+def test_values_that_some_types_may_have(types: tuple[InstanceType, ...], asked: Requirements, key: str) -> None:
+    labels = TypeLabels(types)
+    some = labels.described(asked)
+
+    own = [each.requirements.get(key) for n, each in enumerate(types) if some >> n & 1]
+
+    assert labels.values(key, some) == {
+        v for each in own if each is not None and not each.complement for v in each.values
+    }

@@ -1,6 +1,5 @@
 """Claims while they are open: what a node to be bought may still be, and whether one more pod can go there."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -269,13 +268,10 @@ class Openings:
         """What an open claim would be under narrower requirements with pods that bring nothing but amounts, one of them this."""
         return self._bought(claim, each, requirements, amounts, new=False)
 
-    def cost_least(self, claim: Claim, requirements: Requirements) -> float:
-        """What an open claim would cost under narrower requirements, however little is put on it."""
+    def can_cost(self, claim: Claim, requirements: Requirements, most: float) -> bool:
+        """Whether an open claim could cost no more than so much under narrower requirements, if nothing more is put on it."""
         stock = claim.template.stock
-        if claim.units & stock.terms(requirements).machines:
-            return 0.0
-        best = stock.prices(requirements).first(claim.units)
-        return math.inf if best is None else best.offering.cost
+        return bool(claim.units & (stock.prices(requirements).at_most(most) | stock.terms(requirements).machines))
 
     def _others(
         self,

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -121,6 +122,11 @@ class Desk:
         if key not in self._queues:
             self._queues[key] = self._ordered(by_priority, in_turn)
         return self._queues[key]
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """What the pods are called."""
+        return [meta.namespace + "/" + meta.name for meta in [pod.metadata for pod in self._problem.pods]]
 
     # -- worked out once ----------------------------------------------------------------------------------------------
 

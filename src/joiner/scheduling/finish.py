@@ -20,7 +20,6 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     """The claims to buy, and the pods whose claim turned out not to be flexible enough to be bought."""
     planned: list[PlannedClaim] = []
     dropped: dict[int, Refusal] = {}
-    pods = run.problem.pods
     for claim in run.claims:
         requirements, options = _options(run, claim)
         chosen = _truncated(run, claim, requirements, options)
@@ -30,7 +29,7 @@ def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
         planned.append(
             PlannedClaim(
                 nodepool=claim.template.name,
-                pods=tuple(sorted([pods[position].key for position in claim.positions])),
+                pods=run.names_of(claim.positions),
                 requirements=_with_min_values(requirements, claim),
                 options=chosen,
                 requests=_requests(run, claim),

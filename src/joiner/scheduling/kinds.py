@@ -37,7 +37,7 @@ class KindTable:
         self._rooms: dict[str, npt.NDArray[np.float64]] = {}
         self._as_large: dict[str, npt.NDArray[np.int64]] = {}
         self._kinds: dict[tuple[str, Requirements], Kinds] = {}
-        self._welcome: dict[tuple[int, int], tuple[npt.NDArray[np.bool_] | None, Requirements]] = {}
+        self._welcome: dict[tuple[int, int], tuple[Vector | None, Requirements]] = {}
         """By identity: the requirements are kept with the answer, so that nobody else gets theirs."""
         self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
 
@@ -78,23 +78,23 @@ class KindTable:
         kept = undominated(room)
         return Kinds(units[kept], costs[kept], room[kept])
 
-    def welcome(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
-        """On which kinds of a size's claims another size may join without raising the price; nothing if on none."""
+    def welcome(self, size: Size, other: Size, kinds: Kinds) -> Vector | None:
+        """One for each kind of a size's claims where another size may join without raising the price; nothing if on none."""
         key = (id(kinds), id(other.requirements))
         known = self._welcome.get(key)
         if known is None:
             known = self._welcome[key] = (self._judge(size, other, kinds), other.requirements)
         return known[0]
 
-    def _judge(self, size: Size, other: Size, kinds: Kinds) -> npt.NDArray[np.bool_] | None:
+    def _judge(self, size: Size, other: Size, kinds: Kinds) -> Vector | None:
         if other.requirements == size.requirements:
-            return np.ones(len(kinds.units), dtype=np.bool_)
+            return np.ones(len(kinds.units))
         joined = self._joined.of(size.requirements, other.requirements)
         if joined is None:
             return None
         joint = self._costs(size.template, joined)[kinds.units]
-        same: npt.NDArray[np.bool_] = joint <= kinds.costs * (1 + 1e-9)
-        return same if same.any() else None
+        same = joint <= kinds.costs * (1 + 1e-9)
+        return same.astype(np.float64) if same.any() else None
 
     def _costs(self, template: Template, requirements: Requirements) -> Vector:
         """What each unit costs under the requirements; infinite where it cannot be bought."""

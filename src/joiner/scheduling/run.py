@@ -394,6 +394,8 @@ class Run:
         for each, _, _ in parties:
             if each.ports:
                 claim.ports.extend(each.ports)
+            if not each.volumes.attachments:
+                continue
             for driver, volumes in each.volumes.attachments.items():
                 claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
         self._grow(claim.number, bit, size, claim.size - size)
@@ -431,7 +433,12 @@ class Run:
 
     def key(self, position: int) -> str:
         """The name of the pod at a position."""
-        return self.problem.pods[position].key
+        return self._desk.keys[position]
+
+    def names_of(self, positions: Iterable[int]) -> tuple[str, ...]:
+        """The names of some pods, in order."""
+        keys = self._desk.keys
+        return tuple(sorted([keys[position] for position in positions]))
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
@@ -463,7 +470,6 @@ class Run:
 
     def plan(self) -> Plan:
         """The answer, with everything there is to say about it."""
-        pods = self.problem.pods
         claims, dropped = finished(self)
         left = dict.fromkeys(self.of_pod[position] for position in self._left)
         reasons = {each.number: explained(self, each) for each in left}
@@ -472,17 +478,13 @@ class Run:
             for position in self._left
         }
         refused.update(dropped)
-        for position, each in enumerate(self.of_pod):
+        for position, each in enumerate(self.of_pod) if self.ignored else ():
             if each.number in self.ignored:
                 why = self.ignored[each.number].reasons
                 refused[position] = Refusal(pod=self.key(position), reasons=why, ignored=True)
         return Plan(
             claims=claims,
-            placements={
-                node.node.name: tuple(sorted(pods[position].key for position in node.members))
-                for node in self.nodes
-                if node.members
-            },
+            placements={node.node.name: self.names_of(node.members) for node in self.nodes if node.members},
             refusals=tuple(refused[position] for position in sorted(refused)),
             not_attempted=tuple(self.key(position) for position in self._stopped),
             dropped=len(dropped),

@@ -75,9 +75,8 @@ class Size:
         self.number = number
         self.template = template
         self.amounts = np.array(amounts, dtype=np.float64)
-        self.column = self.amounts[:, None]
         self._asked = np.flatnonzero(self.amounts)
-        self._needs = self.column[self._asked]
+        self._needs = self.amounts[self._asked, None]
         self.requirements = requirements
         """What pool and pod demand together."""
         self.shares: list[Share] = []
@@ -93,8 +92,8 @@ class Size:
             room = room[self._asked]
         if not len(self._asked):
             return np.full(room.shape[1], PLENTY)
-        found: npt.NDArray[np.float64] = np.floor(np.minimum.reduce(room / self._needs))
-        return found
+        found: npt.NDArray[np.float64] = np.minimum.reduce(room / self._needs)
+        return np.floor(found, found)
 
 
 def host_limit(step: Step) -> tuple[Group | None, float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirement
 from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.finish import on_the_market
 from joiner.scheduling.sizes import Share
 from joiner.scheduling.topology import SPREAD, Group
 
@@ -89,6 +90,8 @@ class Spreading:
         few = group.min_domains is not None and len(reachable) < group.min_domains
         patient = each.held and not few
         never = min((counts[domain] for domain in reachable if domain not in costs), default=math.inf)
+        if costs and not few and never == math.inf and group.max_skew > 0:
+            return dealt(positions, sorted(costs, key=lambda domain: (costs[domain], domain)), counts)
         emptiest = [(counts[domain], cost, domain) for domain, cost in costs.items()]
         heapify(emptiest)
         while positions and emptiest:
@@ -120,10 +123,27 @@ class Spreading:
                 if placed is None:
                     continue
                 units = template.usable & template.stock.described(placed) & template.fits.large_enough(each.amounts)
-                best = template.stock.prices(placed).first(units)
-                if best is not None:
-                    return best.offering.cost
+                cost = on_the_market(self._run, template, placed, units)
+                if cost < math.inf:
+                    return cost
         return None
+
+
+def dealt(positions: list[int], domains: list[str], counts: dict[str, int]) -> dict[str, list[int]]:
+    """The same where every domain can be bought: always the emptiest, so that all are filled up level by level."""
+    meant: dict[str, list[int]] = {}
+    while positions:
+        level = min(counts[domain] for domain in domains)
+        lowest = [domain for domain in domains if counts[domain] == level]
+        higher = min((counts[domain] for domain in domains if counts[domain] > level), default=math.inf)
+        count = int(min(len(positions), (higher - level) * len(lowest)))
+        some = positions[: -count - 1 : -1]
+        del positions[-count:]
+        for number, domain in enumerate(lowest[:count]):
+            members = some[number :: len(lowest)]
+            meant.setdefault(domain, []).extend(members)
+            counts[domain] += len(members)
+    return {domain: members[::-1] for domain, members in meant.items()}
 
 
 def _held_in(each: PodClass, group: Group) -> str | None:

@@ -29,10 +29,10 @@ def repeat(run: "PricedRun", claim: Claim, most: int) -> int:
         twin = Claim(len(run.claims), template)
         twin.cost_max = claim.cost_max
         run.claims.append(twin)
-        drawn = [(share, share.next(some)) for who, count in contents.items() for share, some in _drawn(who, count)]
-        for share, positions in drawn:
-            share.size.left -= len(positions)
-        run.commit_whole(twin, [(share.each, positions, share.step) for share, positions in drawn], found)
+        drawn = [drawn for who, count in contents.items() for drawn in _drawn(who, count)]
+        for share, some in drawn:
+            share.size.left -= some
+        run.commit_whole(twin, [(share.each, share.next(some), share.step) for share, some in drawn], found)
         twin.first_units = claim.first_units
     return most
 

@@ -72,6 +72,9 @@ class PricedRun(Run):
         wanted = np.array([size.amounts for size in self._ordered]).reshape(len(sizes), len(self.names))
         self._wanted = np.ascontiguousarray(wanted.T)
         """Resource by size."""
+        worths = np.array([size.worth for size in self._ordered]).reshape(len(sizes), 1)
+        self._asked = np.hstack([wanted, worths])[:, :, None]
+        """For each size a column: how much of each resource a pod asks for, and last what it is worth."""
         self._look_around()
 
     def _look_around(self) -> None:
@@ -247,9 +250,11 @@ class PricedRun(Run):
         fits = np.flatnonzero((room >= 0).all(axis=1))
         if not len(fits):
             return None
-        room = np.ascontiguousarray(room[fits].T)
         everywhere = len(fits) == len(kinds.units)
-        value = np.full(len(fits), size.worth)
+        # A row for each resource, and a last one for what the pods on each kind are worth, which counts down from nothing.
+        left = np.empty((room.shape[1] + 1, len(fits)))
+        left[:-1], left[-1] = room[fits].T, -size.worth
+        room = left[:-1]
         used: dict[int, Vector | float] = {}
         if size.host_group is not None:
             used[id(size.host_group)] = 1.0
@@ -262,17 +267,18 @@ class PricedRun(Run):
             welcome = self.kinds.welcome(size, other, kinds)
             if welcome is None:
                 continue
-            count = np.minimum(other.often(room), waiting)
+            count = other.often(room)
+            np.minimum(count, waiting, out=count)
             if other.host_group is not None:
-                count = np.minimum(count, np.maximum(0.0, other.host_most - used.get(id(other.host_group), 0.0)))
+                before = used.get(id(other.host_group), 0.0)
+                count = np.minimum(count, np.maximum(0.0, other.host_most - before))
             if other.requirements is not size.requirements:
-                count = count * (welcome if everywhere else welcome[fits])
+                count *= welcome if everywhere else welcome[fits]
             if other.host_group is not None:
-                used[id(other.host_group)] = used.get(id(other.host_group), 0.0) + count
-            room -= count * other.column
-            value += count * other.worth
+                used[id(other.host_group)] = before + count
+            left -= count * self._asked[number]
         found = np.zeros(len(kinds.units))
-        found[fits] = value
+        found[fits] = -left[-1]
         return found
 
     def _fill(self, claim: Claim) -> dict[Size, int]:
@@ -339,8 +345,8 @@ class PricedRun(Run):
         """Whether a claim would become so much dearer where pods of a size can be that all of them are not worth it."""
         if claim.cost_max is None or joined is claim.requirements:
             return False
-        dearer = self.openings.cost_least(claim, joined) - claim.cost_max
-        return dearer > max(0.0, self.share_of_worth * min(size.left, size.host_most) * size.worth)
+        dearer = self.share_of_worth * min(size.left, size.host_most) * size.worth
+        return not self.openings.can_cost(claim, joined, claim.cost_max + dearer)
 
     def _pays(self, claim: Claim, share: Share, size: Size) -> bool:
         """Whether pods are worth what they would make the claim dearer by; if so, it may cost that much from now on."""
