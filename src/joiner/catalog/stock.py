@@ -6,7 +6,7 @@ several. A set of units is an integer with one bit each.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain
 from operator import or_
 from typing import NamedTuple
 
@@ -310,7 +310,8 @@ class Prices:
     """Units that can be bought, each at its best offering, cheapest first."""
 
     def __init__(self, ways: Ways, best: npt.NDArray[np.intp], units: int) -> None:
-        self._best: tuple[Priced, ...] = tuple(map(ways.priced.__getitem__, best.tolist()))
+        self._priced = ways.priced
+        self._best = best
         self._numbers = ways.units[best]
         self._costs = ways.costs[best]
         self._how_many = units
@@ -327,7 +328,7 @@ class Prices:
         """The cheapest of some units; nothing if none of them can be bought."""
         if not self.has(units):
             return None
-        return self._best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1]
+        return self._priced[int(self._best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1])]
 
     def has(self, units: int) -> bool:
         """Whether some of the units can be bought."""
@@ -335,7 +336,7 @@ class Prices:
 
     def among(self, units: int) -> list[Priced]:
         """Those of some units, cheapest first."""
-        return list(compress(self._best, self._chosen(units).tolist()))
+        return [self._priced[way] for way in self._best[self._chosen(units)].tolist()]
 
     def columns(self, units: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
         """The same as numbers of units and what they cost."""

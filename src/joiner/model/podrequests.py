@@ -9,6 +9,7 @@ from joiner.model.pod import Container, ContainerStatus, Pod, PodSpec
 
 _RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
+_ONE_POD: Final = resources.of(pods=1)[resources.PODS]
 
 _Amounts = Callable[[Container], resources.Resources]
 
@@ -38,13 +39,15 @@ def _effective(spec: PodSpec, amounts: _Amounts) -> dict[str, int]:
     total = _containers(spec, amounts)
     total.update(_pod_level(spec.resources.requests))
     total = resources.add(total, spec.overhead)
-    total[resources.PODS] = total.get(resources.PODS, 0) + resources.of(pods=1)[resources.PODS]
+    total[resources.PODS] = total.get(resources.PODS, 0) + _ONE_POD
     return total
 
 
 def _containers(spec: PodSpec, amounts: _Amounts) -> dict[str, int]:
     """Containers run together; init containers one after the other before them; sidecars beside both, once started."""
     running = resources.add(*(amounts(container) for container in spec.containers))
+    if not spec.init_containers:
+        return running
     sidecars: dict[str, int] = {}
     peaks: list[resources.Resources] = []
     for container in spec.init_containers:

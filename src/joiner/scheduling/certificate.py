@@ -29,8 +29,8 @@ _ALL_AT_ONCE: Final = 2_000
 STEPS: Final = 200
 _SHARP: Final = 40.0
 """How fast pods turn away from kinds where they pay more: one in e is left where it is a fortieth more."""
-_NOBODY: Final = -700.0
-"""The logarithm of nearly the smallest part that a float can tell from nothing; below it, arithmetic is slow."""
+_NOBODY: Final = -300.0
+"""The logarithm of a part of a pod that is as good as none; with parts so small that floats fade out arithmetic is slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
 _EARLY: Final = 8
@@ -93,10 +93,15 @@ def proven(relaxation: Relaxation, rents: Rents) -> Certificate:
 
 def paid(relaxation: Relaxation, rows: Floats, crowds: Floats) -> Floats:
     """Demand by kind: the rent that one pod pays there."""
+    return _paid(relaxation, rows, crowds).T
+
+
+def _paid(relaxation: Relaxation, rows: Floats, crowds: Floats) -> Floats:
+    """The same, kind by demand."""
     found: Floats = np.matmul(rows[:, None, :], relaxation.parts)[:, 0, :]
     if relaxation.crowds:
         found += crowds @ relaxation.crowding
-    return found.T
+    return found
 
 
 def _charged(relaxation: Relaxation, cuts: Floats) -> Floats:
@@ -142,7 +147,7 @@ def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
     Kinds that have next to no customers after the first steps will hardly ever have any, and are left behind.
     """
     early, shares = min(_EARLY, steps // 4), _even(relaxation)
-    worth, pods = np.full(len(relaxation.counts), np.inf), np.zeros(relaxation.usable.shape)
+    worth, pods = np.full(len(relaxation.counts), np.inf), np.zeros(relaxation.usable.T.shape)
     for _, _, customers, next_shares in _walk(relaxation, 0, early, shares):
         pods, shares = customers, next_shares
     kept = np.arange(relaxation.usable.shape[1])
@@ -150,14 +155,14 @@ def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
         taken = _taken(relaxation, pods).max(axis=1, initial=0.0)
         kept = np.flatnonzero((taken > _IDLE * taken.sum()) | _only_choice(relaxation.usable, taken))
     few = with_kinds(relaxation, kept)
-    found = np.zeros(few.usable.shape)
+    found = np.zeros(few.usable.T.shape)
     for step, (_, paid_least, customers, _) in enumerate(_walk(few, early, steps, shares[kept]), early):
         worth = paid_least
         if 2 * step >= steps:
             found += customers
-    pods = np.zeros(relaxation.usable.shape)
-    pods[:, kept] = found / max(1, steps - (steps + 1) // 2)
-    return Pieces(_taken(relaxation, pods).max(axis=1, initial=0.0), pods, worth)
+    pods = np.zeros(relaxation.usable.T.shape)
+    pods[kept] = found / max(1, steps - (steps + 1) // 2)
+    return Pieces(_taken(relaxation, pods).max(axis=1, initial=0.0), pods.T, worth)
 
 
 def _only_choice(usable: Mask, taken: Floats) -> Mask:
@@ -178,17 +183,18 @@ def _walk(
 ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
     """Step by step each kind charges more for the rows that its customers take most of, which turns some of them away.
 
-    Gives the rents (kind by row, crowds last), what pods of each demand pay at the least, how many are customers where, and the
-    share of its price that each row will charge in the next step.
+    Gives the rents (kind by row, crowds last), what pods of each demand pay at the least, how many are customers of each kind
+    (kind by demand), and the share of its price that each row will charge in the next step.
     """
     kinds, width = relaxation.kinds, relaxation.parts.shape[1]
     free = kinds.limits < 0
-    prices, open_to = np.where(free, kinds.prices, 0.0)[:, None], relaxation.usable & free
+    prices, open_to = np.where(free, kinds.prices, 0.0)[:, None], np.ascontiguousarray((relaxation.usable & free).T)
+    closed = np.where(open_to, 0.0, np.inf)
     for step in range(begin, end if shares.shape[1] and free.any() else begin):
         rents = shares * prices
-        paying = np.where(open_to, paid(relaxation, rents[:, :width], rents[:, width:]), np.inf)
-        worth = paying.min(axis=1)
-        pods = _customers(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts[:, None]
+        paying = _paid(relaxation, rents[:, :width], rents[:, width:]) + closed
+        worth = paying.min(axis=0)
+        pods = _customers(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts
         wanted = _taken(relaxation, pods)
         wanted = wanted / np.maximum(wanted.max(axis=1, keepdims=True), 1e-30)
         shares = shares * np.exp(0.5 / (1 + step / _SLOWER) * wanted) + 1e-9
@@ -197,21 +203,20 @@ def _walk(
 
 
 def _customers(paying: Floats, worth: Floats, sharp: float) -> Floats:
-    """Every pod is a customer of the kinds where it pays least or next to it: which part of it, by demand and kind."""
+    """Every pod is a customer of the kinds where it pays least or next to it: which part of it, by kind and demand."""
     known = np.isfinite(worth) & (worth > 0)
-    dearer = paying / np.where(known, worth, 1.0)[:, None]
+    dearer = paying / np.where(known, worth, 1.0)
     if not known.all():  # nothing is any dearer than what costs nothing
-        dearer[~known] = np.where(np.isfinite(paying[~known]), 1.0, np.inf)
-    turned_away = sharp * (1.0 - dearer)
-    near: Floats = np.exp(np.maximum(turned_away, _NOBODY)) * (turned_away > _NOBODY)
-    near /= np.maximum(near.sum(axis=1, keepdims=True), 1e-30)
+        dearer[:, ~known] = np.where(np.isfinite(paying[:, ~known]), 1.0, np.inf)
+    near: Floats = np.exp(np.maximum(sharp * (1.0 - dearer), _NOBODY))
+    near /= np.maximum(near.sum(axis=0), 1e-30)  # who can go nowhere is nobody's customer
     return near
 
 
 def _taken(relaxation: Relaxation, pods: Floats) -> Floats:
     """Kind by row, crowds last: how often the pods fill it."""
-    rows = np.matmul(relaxation.parts, pods.T[:, :, None])[:, :, 0]
-    return np.concatenate([rows, pods.T @ relaxation.crowding.T], axis=1) if relaxation.crowds else rows
+    rows = np.matmul(relaxation.parts, pods[:, :, None])[:, :, 0]
+    return np.concatenate([rows, pods @ relaxation.crowding.T], axis=1) if relaxation.crowds else rows
 
 
 def _with_limited(relaxation: Relaxation, rents: Rents, worth: Floats) -> Rents:

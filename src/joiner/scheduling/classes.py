@@ -6,8 +6,7 @@ import msgspec
 
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
-from joiner.model.meta import ObjectMeta
-from joiner.model.pod import ContainerPort, Pod, host_ports
+from joiner.model.pod import ContainerPort, Pod, PodSpec, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
@@ -122,22 +121,20 @@ def classify(pods: Sequence[Pod], shelf: Shelf) -> tuple[list[PodClass], list[in
     first: list[Pod] = []
     # Most pods are written exactly like one before them, with the same spec object: those are recognised at a glance.
     glances: dict[tuple[str, tuple[tuple[str, str], ...], int], int] = {}
-    latest: dict[int, tuple[ObjectMeta, int]] = {}
+    last: tuple[PodSpec | None, str, Mapping[str, str], int] = (None, "", {}, 0)
     found: list[int] = []
     for pod in pods:
         meta, spec = pod.metadata, pod.spec
         if spec.volumes or pod.status.container_statuses:
             known = members.setdefault(key_of(pod), len(first))
+        elif spec is last[0] and meta.labels == last[2] and meta.namespace == last[1]:
+            known = last[3]
         else:
-            alike = latest.get(id(spec))
-            if alike is not None and alike[0].labels == meta.labels and alike[0].namespace == meta.namespace:
-                found.append(alike[1])
-                continue
             glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
             known = glances.get(glance, -1)
             if known < 0:
                 known = glances[glance] = members.setdefault(key_of(pod), len(first))
-            latest[id(spec)] = (meta, known)
+            last = (spec, meta.namespace, meta.labels, known)
         if known == len(first):
             first.append(pod)
         found.append(known)

@@ -279,7 +279,6 @@ class Run:
             return False
         elsewhere: set[tuple[int, Requirements]] = set()
         """What claims are that count on reservations, and that the pod cannot join because it has to be elsewhere."""
-        anonymous = _minds_no_host(each, step)
         for size in sorted(self._by_size):
             here = self._by_size[size] & candidates
             for number in tuple(self._in_order[size]) if here.bit_count() > 1 else (here.bit_length() - 1,):
@@ -297,7 +296,7 @@ class Run:
                     return True
                 if found.detail is NOWHERE and len(step.places) == 1:
                     elsewhere.add((id(claim.template), claim.requirements))
-                like = self._like(number) if anonymous and not holds else 1 << number
+                like = self._like(number) if not holds and _minds_no_host(each, step) else 1 << number
                 candidates, here = candidates & ~like, here & ~like
                 if step.final and found.rule not in PASSING:
                     step.closed_claims |= like

@@ -4,19 +4,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks import mixes
 from tests.builders import VOCABULARY, instance_type, node_pool, offering
 
 from joiner.catalog.build import Adjustments, build
+from joiner.catalog.market import Offering
 from joiner.cli import scenario
 from joiner.model import resources
 from joiner.model.codec import decode
+from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.pod import Pod
 from joiner.scheduling.bound import bound
+from joiner.scheduling.certificate import in_pieces
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.lpround import RoundedRun
 from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.relaxation import relaxed
 
 
 def pods(name: str, count: int, cpu: str, memory: str, **spec: Any) -> list[Pod]:
@@ -28,9 +33,9 @@ def pods(name: str, count: int, cpu: str, memory: str, **spec: Any) -> list[Pod]
     ]
 
 
-def problem(waiting: list[Pod]) -> Problem:
+def problem(waiting: list[Pod], *more: Offering) -> Problem:
     machine = instance_type(
-        "only", [offering(price=1.0)], capacity=resources.of(cpu=8, memory="32Gi", pods=100), overhead=None
+        "only", [offering(price=1.0), *more], capacity=resources.of(cpu=8, memory="32Gi", pods=100), overhead=None
     )
     pool = node_pool()
     option = PoolOption(pool=pool, catalog=build((machine,), Adjustments(), pool, VOCABULARY))
@@ -59,6 +64,18 @@ def test_nothing_to_do_is_done() -> None:
     run.place()
 
     assert not run.claims
+
+
+def test_who_can_only_use_what_is_paid_for_asks_for_nothing_on_the_market() -> None:
+    held = pods("held", 9, "1", "1Gi", nodeSelector={CAPACITY_TYPE: "reserved"})
+    market = pods("market", 16, "1", "1Gi", nodeSelector={CAPACITY_TYPE: "on-demand"})
+    relaxation = relaxed(problem([*held, *market], offering("reserved", price=1.0, available=2, reservation="cr-1")))
+
+    pieces = in_pieces(relaxation, 60)
+
+    bought = dict(zip(relaxation.pods, np.round(pieces.pods.sum(axis=1), 6), strict=True))
+    assert bought == {"default/held-0": 0, "default/market-0": 16}
+    assert np.round(pieces.nodes, 6).sum() == 2
 
 
 @pytest.mark.parametrize(("count", "services"), [(2_000, 40), (2_100, 60), (2_500, 40)])
