@@ -50,8 +50,8 @@ class Step:
         """Where its volumes can be reached: one of these must hold."""
         self.soft = soft
         """The groups it would rather be spread by, and need not."""
-        self.impossible = False
-        """Whether the pod contradicts itself, so that no node can ever satisfy it."""
+        self.impossible = ""
+        """How the pod contradicts itself, if it does, so that no node can ever satisfy it."""
         self.final = True
         """Whether a claim that says no for want of room says so for ever: not while topology chooses its domain."""
         self.closed_claims = 0
@@ -192,7 +192,7 @@ def _step(
         places=each.volumes.places,
         soft=frozenset(liked_spread) - frozenset(spread),
     )
-    step.impossible = not readable or _contradict(wanted)
+    step.impossible = _contradiction(wanted) if readable else "a preference cannot be read"
     return step
 
 
@@ -200,12 +200,12 @@ def _read(written: Iterable[SelectorRequirement], vocabulary: Vocabulary) -> lis
     return [Requirement.read(each, vocabulary) for each in written]
 
 
-def _contradict(wanted: Iterable[Requirement]) -> bool:
-    """Whether two demands on one label cannot both be met."""
+def _contradiction(wanted: Iterable[Requirement]) -> str:
+    """Two demands on one label that cannot both be met, if there are any."""
     known: dict[str, Requirement] = {}
     for each in wanted:
         before = known.get(each.key)
         if before is not None and not before.agrees(each):
-            return True
+            return f"{before} and {each} cannot both be met"
         known[each.key] = each if before is None else before & each
-    return False
+    return ""

@@ -49,6 +49,10 @@ class Stage(Value):
     left: int
 
 
+ITSELF: Final = "the pod itself"
+"""Who says no where nobody else needs to be asked."""
+
+
 class Reason(Value):
     """Why one thing would not take a pod."""
 

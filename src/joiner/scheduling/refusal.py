@@ -13,7 +13,7 @@ from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.funnel import sieves
 from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.obstacle import Obstacle, narrowed
-from joiner.scheduling.plan import Reason
+from joiner.scheduling.plan import ITSELF, Reason
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
@@ -28,11 +28,23 @@ _LABELS: Final = frozenset({claims.REQUIREMENTS, claims.UNDEFINED, claims.OFFERI
 
 def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     """What every pool had against pods of a class, after they gave up all their preferences."""
-    step = each.steps[-1]
+    possible = [step for step in each.steps if not step.impossible]
+    if not possible:
+        return (_self_contradiction(each),)
+    step = possible[-1]
     asked = {template.name for template in run.templates}
     closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
     return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
         Reason(rule=claims.OFFERINGS, object=EVERY_POOL, message="there is none that buys nodes for pods"),
+    )
+
+
+def _self_contradiction(each: PodClass) -> Reason:
+    return Reason(
+        rule=claims.REQUIREMENTS,
+        object=ITSELF,
+        message=f"it contradicts itself: {each.steps[-1].impossible}",
+        hint="remove one of them",
     )
 
 

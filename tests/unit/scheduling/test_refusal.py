@@ -245,3 +245,29 @@ def test_a_volume_that_is_out_of_reach_is_told_with_its_place() -> None:
 
     assert found.funnel[-1].after == f"its volumes, which can be reached with {ZONE} In [x]"
     assert found.rule == "volumes"
+
+
+def required(*terms: list[dict[str, Any]]) -> dict[str, Any]:
+    written = [{"matchExpressions": term} for term in terms]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": written}}}
+
+
+def test_a_pod_that_contradicts_itself_is_told_so() -> None:
+    waiting = pods(2, nodeSelector={ZONE: "a"}, affinity=required([requirement(ZONE, "NotIn", "a")]))
+
+    plan = schedule(problem(waiting))
+
+    assert [each.reasons for each in plan.refusals] == [plan.refusals[0].reasons] * 2
+    (told,) = plan.refusals[0].reasons
+    assert told.object == "the pod itself"
+    assert f"{ZONE} In [a] and {ZONE} NotIn [a] cannot both be met" in told.message
+
+
+def test_an_alternative_that_contradicts_itself_does_not_hide_what_is_wrong_with_the_others() -> None:
+    huge = requirement(INSTANCE_TYPE, "Exists")
+    terms = required([huge], [requirement(ZONE, "In", "a"), requirement(ZONE, "NotIn", "a")])
+
+    found = reason(problem([pod(cpu="100", affinity=terms)]))
+
+    assert found.object == "NodePool default"
+    assert (found.rule, found.wanted) == ("resources", "cpu 100")
