@@ -438,8 +438,9 @@ class Openings:
     def widen(self, claim: Claim) -> None:
         """Let the claim be every unit that would do as it stands, also those that are dearer than it was opened at."""
         template, stock = claim.template, claim.template.stock
+        terms = stock.terms(claim.requirements)
         large = template.large_enough(claim.amounts, claim.ports)
-        units = template.usable & stock.described(claim.requirements) & stock.for_sale(claim.requirements) & large
+        units = template.usable & terms.described & terms.for_sale & large
         for name in template.left:
             counted = stock.capacity(name).largest(claim.first_units)
             units &= ~stock.capacity(name).more_than(counted)

@@ -107,7 +107,7 @@ class RoundedRun(RepricedRun):
                 most -= started
             if claim is None:
                 continue
-            alike = size.template is claim.template and all(share.alike for share in size.shares)
+            alike = size.template is claim.template and size.alike
             # Where a pod counts depends on what the claim is when it comes: who narrows it does not come with those before.
             if not alike or self.joined.of(claim.requirements, size.requirements) is not claim.requirements:
                 self._some_of_each(claim, sizes, together, taken)
@@ -149,7 +149,7 @@ class RoundedRun(RepricedRun):
         requirements = claim.requirements
         for number, most in wanted:
             left, tries = most, 0
-            for share in reversed(sizes[number].shares):
+            for share in sizes[number].waiting():
                 if not left or tries == _TRIES:
                     break
                 if not share.positions or not self.considers(claim, share.each, share.step):
@@ -178,7 +178,7 @@ class RoundedRun(RepricedRun):
     def _some(self, claim: Claim, size: Size, most: int) -> int:
         """Put up to so many pods of a size on a claim; says how many went."""
         placed = tries = 0
-        for share in reversed(size.shares):
+        for share in size.waiting():
             if placed == most or tries == _TRIES:
                 break
             if share.positions and self.considers(claim, share.each, share.step):

@@ -1,5 +1,7 @@
 """Pods by what they cost: shares of classes that ask for the same, and sizes, whose pods differ in nothing but labels."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,13 +29,13 @@ class Share:
         self.step = step
         self.positions = positions
         """The next one is the last."""
-        self.plain = countable(each, step)
-        """Whether many can be placed at once."""
         self.by_itself = by_itself(each, step)
         """Whether nothing beyond a node has a say in whether they can go there."""
-        self.alike = not any(group.key == HOSTNAME for group in each.counted) and not (
+        self.plain = self.by_itself and countable(each, step)
+        """Whether many can be placed at once: nothing changes from one to the next but counts by host."""
+        self.alike = not (
             step.groups or each.kept_out or step.marks or each.ports or each.volumes.attachments or any(step.places)
-        )
+        ) and not any(group.key == HOSTNAME for group in each.counted)
         """Whether they differ from others of their size in nothing that matters to a node."""
         self.host_groups = tuple(group for group, chosen in step.groups if chosen)
 
@@ -56,10 +58,8 @@ class Share:
 
 
 def countable(each: PodClass, step: Step) -> bool:
-    """Whether pods can be placed many at a time: nothing they bring or meet changes from one to the next but counts by host."""
-    if each.ports or each.volumes.attachments or any(group in step.marks for group in each.kept_out):
-        return False
-    return by_itself(each, step)
+    """Whether pods bring nothing to a node that the next of them would mind, but for counts by host."""
+    return not (each.ports or each.volumes.attachments or any(group in step.marks for group in each.kept_out))
 
 
 def by_itself(each: PodClass, step: Step) -> bool:
@@ -80,11 +80,27 @@ class Size:
         self.requirements = requirements
         """What pool and pod demand together."""
         self.shares: list[Share] = []
+        """The next one is the last."""
+        self.alike = True
+        """Whether none of its pods differ in anything that matters to a node."""
         self.left = 0
         self.worth = 0.0
         self.host_group: Group | None = None
         self.host_most = PLENTY
         """How many of them one node takes, if spread or anti-affinity by host say so."""
+
+    def take(self, share: Share) -> None:
+        """More pods of this size."""
+        share.size = self
+        self.shares.append(share)
+        self.alike = self.alike and share.alike
+        self.left += len(share.positions)
+
+    def waiting(self) -> Iterator[Share]:
+        """The shares of which somebody still waits, the next one first."""
+        while self.shares and not self.shares[-1].positions:
+            self.shares.pop()
+        return reversed(self.shares)
 
     def often(self, room: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How many of them go into each column of room, resource by node."""

@@ -143,11 +143,9 @@ class PricedRun(Run):
         if size is None:
             size = sizes[key] = Size(len(sizes), template, each.amounts, requirements)
             size.host_group, size.host_most = group, most
-        share.size = size
         share.groups = self._numbers.setdefault(share.step.groups, len(self._numbers))
         self.share_of[id(share.step)] = share
-        size.shares.append(share)
-        size.left += len(share.positions)
+        size.take(share)
 
     def _first_choice(self, each: PodClass, step: Step) -> tuple[Template, Requirements] | None:
         """The pool a new claim for the class would be of: the first by weight that takes it."""
