@@ -30,7 +30,7 @@ STEPS: Final = 200
 _SHARP: Final = 40.0
 """How fast pods turn away from kinds where they pay more: one in e is left where it is a fortieth more."""
 _NOBODY: Final = -300.0
-"""The logarithm of a part of a pod that is as good as none; with parts so small that floats fade out arithmetic is slow."""
+"""The logarithm of the smallest part of a pod: as good as none, and not yet so small that arithmetic becomes slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
 _EARLY: Final = 8

@@ -86,6 +86,11 @@ class PodClass:
         self.refused_at = -1
         """The state of the run at which the class last found no place."""
 
+    @property
+    def most_modest(self) -> Step | None:
+        """What it asks for in the end; nothing if it contradicts itself whatever it gives up."""
+        return next((step for step in reversed(self.steps) if not step.impossible), None)
+
     def measure(self, names: Sequence[str]) -> None:
         """Find out how much a pod asks for, in the order of the names."""
         wanted = podrequests.of_pod(self.pod)

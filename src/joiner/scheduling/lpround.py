@@ -71,7 +71,7 @@ class RoundedRun(RepricedRun):
         self._arrange(sizes)
 
     def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
-        prices, nodes = relaxation.prices, np.round(_worth_buying(relaxation, pieces, self.charge), _DIGITS)
+        prices, nodes = relaxation.prices, np.round(_worth_buying(charging(relaxation, self.charge), pieces), _DIGITS)
         for kind in sorted(np.flatnonzero(nodes >= 1), key=lambda kind: (-prices[kind], kind)):
             limited = relaxation.kinds.limits[kind] >= 0
             each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
@@ -123,7 +123,7 @@ class RoundedRun(RepricedRun):
 
     def _started(self, size: Size, cost: float | None) -> Claim | None:
         """A new claim with one pod of the size; nothing if there is no such pod any more, or no such claim."""
-        share = next((share for share in reversed(size.shares) if share.positions), None)
+        share = next(size.waiting(), None)
         if share is None:
             return None
         claim = Claim(len(self.claims), size.template)
@@ -152,7 +152,7 @@ class RoundedRun(RepricedRun):
             for share in sizes[number].waiting():
                 if not left or tries == _TRIES:
                     break
-                if not share.positions or not self.considers(claim, share.each, share.step):
+                if not self.considers(claim, share.each, share.step):
                     continue
                 joined = self.joined.of(requirements, share.step.requirements)
                 if joined is None:
@@ -181,7 +181,7 @@ class RoundedRun(RepricedRun):
         for share in size.waiting():
             if placed == most or tries == _TRIES:
                 break
-            if share.positions and self.considers(claim, share.each, share.step):
+            if self.considers(claim, share.each, share.step):
                 count, refused = self.put(claim, share, most - placed)
                 placed += count
                 tries += not count
@@ -191,12 +191,12 @@ class RoundedRun(RepricedRun):
         return placed
 
 
-def _worth_buying(relaxation: Relaxation, pieces: Pieces, charge: float) -> Floats:
+def _worth_buying(relaxation: Relaxation, pieces: Pieces) -> Floats:
     """How many nodes of each kind there are in a plan in pieces; where they are badly filled, as many as their pods are worth.
 
     A crowd, of which each node takes one, asks for many nodes of every kind it was a customer of on the way.
     """
-    kinds, prices = relaxation.kinds, relaxation.prices + charge
+    kinds, prices = relaxation.kinds, relaxation.prices
     value = np.where(np.isfinite(pieces.worth), pieces.worth, 0.0) @ pieces.pods
     poor = (kinds.limits < 0) & (value < _WELL_FILLED * prices * pieces.nodes)
     return np.divide(value, prices, out=pieces.nodes.copy(), where=poor)

@@ -28,10 +28,9 @@ _LABELS: Final = frozenset({claims.REQUIREMENTS, claims.UNDEFINED, claims.OFFERI
 
 def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     """What every pool had against pods of a class, after they gave up all their preferences."""
-    possible = [step for step in each.steps if not step.impossible]
-    if not possible:
+    step = each.most_modest
+    if step is None:
         return (_self_contradiction(each),)
-    step = possible[-1]
     asked = {template.name for template in run.templates}
     closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
     return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
@@ -43,8 +42,8 @@ def _self_contradiction(each: PodClass) -> Reason:
     return Reason(
         rule=claims.REQUIREMENTS,
         object=ITSELF,
-        message=f"it contradicts itself: {each.steps[-1].impossible}",
-        hint="remove one of them",
+        message=f"it contradicts itself: {'; '.join(dict.fromkeys(step.impossible for step in each.steps))}",
+        hint="remove one of the two",
     )
 
 
@@ -83,7 +82,8 @@ class _Inquiry:
         reason = told(rule)
         alternatives = self._each.pod.spec.affinity.node_affinity.required
         count = len(alternatives.node_selector_terms) if alternatives is not None else 0
-        message = f"by the last of its {count} node-affinity terms: {reason.message}" if count > 1 else reason.message
+        which = "the last" if self._step is self._each.steps[-1] else "one"
+        message = f"by {which} of its {count} node-affinity terms: {reason.message}" if count > 1 else reason.message
         stock = self._template.stock
         return Reason(
             rule=rule,

@@ -106,6 +106,7 @@ class Run:
         self._changed: set[int] = set()
         """Open claims that took pods since somebody looked for others like them."""
         self._likeness: dict[int, tuple[object, ...]] = {}
+        """What each of them may be and holds, as it was then."""
         self._alike: dict[tuple[object, ...], int] = {}
         """What claims may be and hold to the open claims of which that is true."""
         self._settled_at: dict[tuple[str, str], int] = {}
@@ -287,16 +288,16 @@ class Run:
                 if not here >> number & 1:
                     continue
                 claim = self.claims[number]
-                holds = self.reservations.holds(number) is not None
-                if holds and (id(claim.template), claim.requirements) in elsewhere:
+                kind = (id(claim.template), claim.requirements)
+                if kind in elsewhere and self.reservations.holds(number) is not None:
                     continue
                 found = self.openings.fitting(claim, each, step, new=False)
                 if isinstance(found, Fitting):
                     self.commit(claim, each, position, step, found)
                     return True
                 if found.detail is NOWHERE and len(step.places) == 1:
-                    elsewhere.add((id(claim.template), claim.requirements))
-                like = self._like(number) if not holds and _minds_no_host(each, step) else 1 << number
+                    elsewhere.add(kind)
+                like = self._like(number) if _minds_no_host(each, step) else 1 << number
                 candidates, here = candidates & ~like, here & ~like
                 if step.final and found.rule not in PASSING:
                     step.closed_claims |= like
@@ -393,8 +394,6 @@ class Run:
         for each, _, _ in parties:
             if each.ports:
                 claim.ports.extend(each.ports)
-            if not each.volumes.attachments:
-                continue
             for driver, volumes in each.volumes.attachments.items():
                 claim.attached[driver] = claim.attached.get(driver, frozenset()) | volumes
         self._grow(claim.number, bit, size, claim.size - size)

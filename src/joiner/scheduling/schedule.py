@@ -1,6 +1,6 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -42,7 +42,7 @@ NEAR: Final = 1.05
 
 DEARER_NODES: Final = (1, 10, 100, 1000)
 """How many times the usual charge is tried for nodes when limits bind."""
-A_LITTLE_LESS: Final = (0.5, 0.3)
+A_LITTLE_LESS: Final = (0.5, 0.3, 0.2)
 """Where that makes nodes few enough, these parts of it may do as well, and lead to something cheaper."""
 
 
@@ -94,21 +94,12 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     tried = {problem.policy.node_price}
     if charged or TINY < len(problem.pods) < LARGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
-        runs += trials.charging(0.0 if charged else NODE_PRICE).all(by_price)
-        tried.add(NODE_PRICE)
+        other = 0.0 if charged else NODE_PRICE
+        runs += trials.charging(other).all(by_price)
+        tried.add(other)
+    if any(run.limited() for run in runs) and not any(isinstance(run, PricedRun) for run in _complete(runs)):
+        runs += _with_fewer_nodes(trials, by_price, tried)
     complete = _complete(runs)
-    for dearer in DEARER_NODES if any(run.limited() for run in runs) else ():
-        if complete:
-            break
-        if dearer * NODE_PRICE in tried:
-            continue
-        # Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought.
-        runs += trials.charging(dearer * NODE_PRICE).all(by_price)
-        complete = _complete(runs)
-        if complete and dearer > 1:
-            for part in A_LITTLE_LESS:
-                runs += trials.charging(part * dearer * NODE_PRICE).all(by_price)
-            complete = _complete(runs)
     net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
@@ -243,6 +234,20 @@ def _best(runs: list[Run], charged: float) -> Plan:
             return plan
         plans.append(plan)
     return min(plans, key=lambda plan: len(plan.refusals))
+
+
+def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[Run]], tried: set[float]) -> list[Run]:
+    """Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought."""
+    runs: list[Run] = []
+    for dearer in DEARER_NODES:
+        price = dearer * NODE_PRICE
+        if price not in tried:
+            found = trials.charging(price).all(planners)
+            runs += found
+            if _complete(found):
+                parts = A_LITTLE_LESS if dearer > DEARER_NODES[0] else ()
+                return runs + [run for part in parts for run in trials.charging(part * price).all(planners)]
+    return runs
 
 
 def _complete(runs: list[Run]) -> list[Run]:

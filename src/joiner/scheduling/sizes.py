@@ -98,8 +98,7 @@ class Size:
 
     def waiting(self) -> Iterator[Share]:
         """The shares of which somebody still waits, the next one first."""
-        while self.shares and not self.shares[-1].positions:
-            self.shares.pop()
+        self.shares = [share for share in self.shares if share.positions]
         return reversed(self.shares)
 
     def often(self, room: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

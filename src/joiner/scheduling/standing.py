@@ -29,8 +29,9 @@ def objections(problem: Problem, plan: Plan, name: str) -> tuple[Reason, ...]:
     each = run.of_pod[0]
     if each.number in run.ignored:
         return ()
+    step = each.most_modest
     there = sorted((node for node in run.nodes if not node.node.name.startswith(NEW)), key=lambda node: node.node.name)
-    return tuple(_objections(run, there, each, each.steps[-1]))
+    return () if step is None else tuple(_objections(run, there, each, step))
 
 
 def _objections(run: Run, nodes: list[OpenNode], each: PodClass, step: Step) -> Iterator[Reason]:

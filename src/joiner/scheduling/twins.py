@@ -60,7 +60,7 @@ def _waiting(who: Size | Share) -> int:
 def _drawn(who: Size | Share, count: int) -> Iterator[tuple[Share, int]]:
     """Shares to take so many pods from."""
     for share in (who,) if isinstance(who, Share) else who.waiting():
-        if share.positions and (share is who or share.alike):
+        if share is who or share.alike:
             some = min(count, len(share.positions))
             yield share, some
             count -= some

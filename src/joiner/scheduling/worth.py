@@ -313,8 +313,7 @@ class PricedRun(Run):
     def _fill_with(self, claim: Claim, size: Size, barred: set[int]) -> int:
         """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
         placed = tries = 0
-        size.shares = [share for share in size.shares if share.positions]
-        for share in reversed(size.shares):
+        for share in size.waiting():
             if share.groups in barred or not self.considers(claim, share.each, share.step):
                 continue
             count, refused = self.put(claim, share, size.left)

@@ -9,7 +9,7 @@ from benchmarks import mixes
 from joiner.cli import scenario
 from joiner.model.meta import replace
 from joiner.model.resources import of
-from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.schedule import schedule
 
 
@@ -18,13 +18,43 @@ def limited(option: PoolOption, nodes: int) -> PoolOption:
     return replace(option, pool=replace(option.pool, spec=spec))
 
 
-@pytest.mark.parametrize(("pods", "services", "share"), [(2_100, 60, 0.75), (3_000, 80, 0.75), (3_000, 80, 0.6)])
+def mix(pods: int, services: int, types: int) -> Problem:
+    written = mixes.deployments(pods, services=services, types=types)
+    return scenario.read(json.dumps(written).encode(), Path()).problem
+
+
+def under_a_limit(free: Problem, nodes: int) -> Problem:
+    return replace(free, pools=tuple(limited(each, nodes) for each in free.pools))
+
+
+@pytest.mark.parametrize(
+    ("pods", "services", "share"),
+    [(300, 20, 0.7), (900, 40, 0.9), (2_100, 60, 0.75), (3_000, 80, 0.75), (3_000, 80, 0.6)],
+)
 def test_a_limit_of_nodes_costs_little(pods: int, services: int, share: float) -> None:
-    free = scenario.read(json.dumps(mixes.deployments(pods, services=services, types=200)).encode(), Path()).problem
+    free = mix(pods, services, 200)
     without = schedule(free)
 
-    few = int(len(without.claims) * share)
-    plan = schedule(replace(free, pools=tuple(limited(each, few) for each in free.pools)))
+    plan = schedule(under_a_limit(free, int(len(without.claims) * share)))
 
     assert not plan.refusals
     assert plan.price <= 1.1 * without.price
+
+
+def test_a_dear_plan_within_the_limits_is_no_reason_not_to_look_for_a_cheaper_one() -> None:
+    free = mix(300, 20, 60)
+
+    plan = schedule(under_a_limit(free, 39))
+
+    assert not plan.refusals
+    assert plan.price <= 1.5 * schedule(free).price
+
+
+def test_the_usual_charge_is_tried_where_a_smaller_one_leads_to_too_many_nodes() -> None:
+    free = mix(600, 25, 60)
+
+    limits = under_a_limit(free, 90)
+    plan = schedule(replace(limits, policy=replace(limits.policy, node_price=0.0001)))
+
+    assert not plan.refusals
+    assert plan.price <= 1.1 * schedule(free).price

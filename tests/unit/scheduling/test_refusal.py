@@ -271,3 +271,4 @@ def test_an_alternative_that_contradicts_itself_does_not_hide_what_is_wrong_with
 
     assert found.object == "NodePool default"
     assert (found.rule, found.wanted) == ("resources", "cpu 100")
+    assert found.message.startswith("by one of its 2 node-affinity terms")
