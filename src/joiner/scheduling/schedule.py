@@ -32,6 +32,8 @@ SMALL: Final = 400
 """Up to so many pods everything is tried."""
 LARGE: Final = 2_000
 """From so many pods on only the most promising way is tried."""
+HUGE: Final = 5_000
+"""From so many on it is not tried again with a charge for nodes to see whether that leads to something cheaper."""
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
@@ -92,7 +94,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if len(problem.pods) <= FEW:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     tried = {problem.policy.node_price}
-    if charged or TINY < len(problem.pods) < LARGE:
+    if charged or TINY < len(problem.pods) < HUGE:
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         other = 0.0 if charged else NODE_PRICE
         runs += trials.charging(other).all(by_price)
