@@ -33,7 +33,7 @@ _NOBODY: Final = -300.0
 """The logarithm of the smallest part of a pod: as good as none, and not yet so small that arithmetic becomes slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
-_EARLY: Final = 8
+_EARLY: Final = 15
 """After so many steps it shows which kinds matter."""
 _IDLE: Final = 1e-3
 """A kind with a smaller share of all nodes does not."""
@@ -119,7 +119,7 @@ class Pieces:
     """A plan in pieces: what would be bought if pods and nodes could be cut."""
 
     nodes: Floats
-    """How many nodes of each kind."""
+    """How many nodes of each kind have room for the pods there; a crowd, of which each node takes so many, may ask for more."""
     pods: Floats
     """Demand by kind: how many pods go there."""
     worth: Floats
@@ -162,7 +162,8 @@ def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
             found += customers
     pods = np.zeros(relaxation.usable.T.shape)
     pods[kept] = found / max(1, steps - (steps + 1) // 2)
-    return Pieces(_taken(relaxation, pods).max(axis=1, initial=0.0), pods.T, worth)
+    rows = _taken(relaxation, pods)[:, : relaxation.parts.shape[1]]
+    return Pieces(rows.max(axis=1, initial=0.0), pods.T, worth)
 
 
 def _only_choice(usable: Mask, taken: Floats) -> Mask:

@@ -24,8 +24,6 @@ _WORK: Final = 1e8
 """How many numbers may be looked at on the way; larger problems take fewer steps."""
 _DIGITS: Final = 6
 """Numbers of nodes and pods are rounded to so many, so that no decision hangs on the last bit of a float."""
-_WELL_FILLED: Final = 0.5
-"""Nodes of a plan in pieces whose pods are worth less than this part of their price are too many."""
 _TRIES: Final = 8
 _PATTERNS: Final = 3
 """How many different fillings are tried for nodes of one kind."""
@@ -71,11 +69,18 @@ class RoundedRun(RepricedRun):
         self._arrange(sizes)
 
     def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
-        prices, nodes = relaxation.prices, np.round(_worth_buying(charging(relaxation, self.charge), pieces), _DIGITS)
-        for kind in sorted(np.flatnonzero(nodes >= 1), key=lambda kind: (-prices[kind], kind)):
-            limited = relaxation.kinds.limits[kind] >= 0
-            each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
-            self._fill_nodes(sizes, each, int(nodes[kind]), None if limited else float(prices[kind]))
+        kinds, nodes = relaxation.kinds, np.round(pieces.nodes, _DIGITS)
+        rest: dict[object, float] = {}
+        for kind in sorted(np.flatnonzero(nodes), key=lambda kind: (-kinds.prices[kind], kind)):
+            price, limited = float(kinds.prices[kind]), kinds.limits[kind] >= 0
+            # Pieces of nodes that differ only in who may be there, in two zones say, make a whole one in the last of them.
+            alike = kind if limited else (price, *kinds.room[kind].tolist())
+            due = rest.get(alike, 0.0) + float(nodes[kind])
+            count = int(due + 10**-_DIGITS)
+            rest[alike] = due - count
+            if count:
+                each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
+                self._fill_nodes(sizes, each, count, None if limited else price)
 
     def _fill_nodes(self, sizes: list[Size], each: Floats, count: int, cost: float | None) -> None:
         """Open so many claims at a price, each with its part of the pods; what a claim cannot take the next one is offered."""
@@ -189,17 +194,6 @@ class RoundedRun(RepricedRun):
                     break
         size.left -= placed
         return placed
-
-
-def _worth_buying(relaxation: Relaxation, pieces: Pieces) -> Floats:
-    """How many nodes of each kind there are in a plan in pieces; where they are badly filled, as many as their pods are worth.
-
-    A crowd, of which each node takes one, asks for many nodes of every kind it was a customer of on the way.
-    """
-    kinds, prices = relaxation.kinds, relaxation.prices
-    value = np.where(np.isfinite(pieces.worth), pieces.worth, 0.0) @ pieces.pods
-    poor = (kinds.limits < 0) & (value < _WELL_FILLED * prices * pieces.nodes)
-    return np.divide(value, prices, out=pieces.nodes.copy(), where=poor)
 
 
 def _demand(number: int, size: Size) -> Demand:

@@ -33,7 +33,7 @@ SMALL: Final = 400
 LARGE: Final = 2_000
 """From so many pods on only the most promising way is tried."""
 HUGE: Final = 5_000
-"""From so many on it is not tried again with a charge for nodes to see whether that leads to something cheaper."""
+"""From so many on it is tried only once: with a charge for nodes, as it leads to fewer nodes and seldom to a dearer plan."""
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
@@ -89,18 +89,18 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if at_home:
         return _best(at_home, charged)
     planners = _planners(len(problem.pods), trials.desk.classes)
-    runs = trials.all(planners)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
+    huge = len(problem.pods) >= HUGE
+    prices = [NODE_PRICE if huge and not charged else problem.policy.node_price]
+    runs = trials.charging(prices[0]).all(planners)
     if len(problem.pods) <= FEW:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
-    tried = {problem.policy.node_price}
-    if charged or TINY < len(problem.pods) < HUGE:
+    if charged or (len(problem.pods) > TINY and not huge):
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
-        other = 0.0 if charged else NODE_PRICE
-        runs += trials.charging(other).all(by_price)
-        tried.add(other)
+        prices.append(0.0 if charged else NODE_PRICE)
+        runs += trials.charging(prices[1]).all(by_price)
     if any(run.limited() for run in runs) and not any(isinstance(run, PricedRun) for run in _complete(runs)):
-        runs += _with_fewer_nodes(trials, by_price, tried)
+        runs += _with_fewer_nodes(trials, by_price, prices)
     complete = _complete(runs)
     net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
@@ -177,6 +177,8 @@ class _Trials:
 
     def charging(self, price: float) -> "_Trials":
         """The same with another node price."""
+        if price == self.problem.policy.node_price:
+            return self
         return self._under(replace(self.problem.policy, node_price=price), f"node price {price:g}")
 
     def on_the_market(self) -> "_Trials":
@@ -238,8 +240,9 @@ def _best(runs: list[Run], charged: float) -> Plan:
     return min(plans, key=lambda plan: len(plan.refusals))
 
 
-def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[Run]], tried: set[float]) -> list[Run]:
+def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[Run]], tried: Sequence[float]) -> list[Run]:
     """Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought."""
+    planners = list(dict.fromkeys((*planners, PricedRun)))  # it makes nodes dearer rather than to buy another one
     runs: list[Run] = []
     for dearer in DEARER_NODES:
         price = dearer * NODE_PRICE

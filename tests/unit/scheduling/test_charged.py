@@ -28,17 +28,29 @@ def under_a_limit(free: Problem, nodes: int) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("pods", "services", "share"),
-    [(300, 20, 0.7), (900, 40, 0.9), (2_100, 60, 0.75), (3_000, 80, 0.75), (3_000, 80, 0.6)],
+    ("pods", "services", "nodes"), [(300, 20, 18), (900, 40, 36), (2_100, 60, 38), (2_100, 60, 36), (3_000, 80, 40)]
 )
-def test_a_limit_of_nodes_costs_little(pods: int, services: int, share: float) -> None:
+def test_a_limit_of_nodes_costs_little(pods: int, services: int, nodes: int) -> None:
     free = mix(pods, services, 200)
     without = schedule(free)
 
-    plan = schedule(under_a_limit(free, int(len(without.claims) * share)))
+    plan = schedule(under_a_limit(free, nodes))
 
+    assert len(without.claims) > nodes
     assert not plan.refusals
     assert plan.price <= 1.1 * without.price
+
+
+@pytest.mark.parametrize(("pods", "services", "nodes"), [(2_100, 60, 35), (3_000, 80, 38)])
+def test_with_as_few_nodes_as_pods_that_keep_apart_leave_plans_are_still_chosen_by_price(
+    pods: int, services: int, nodes: int
+) -> None:
+    free = mix(pods, services, 200)
+
+    plan = schedule(under_a_limit(free, nodes))
+
+    assert not plan.refusals
+    assert plan.price <= 2 * schedule(free).price
 
 
 def test_a_dear_plan_within_the_limits_is_no_reason_not_to_look_for_a_cheaper_one() -> None:
