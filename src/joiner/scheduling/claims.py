@@ -124,6 +124,8 @@ class Joined:
         self._well_known = well_known
         self._known: dict[tuple[int, int], tuple[Requirements | None, Requirements, Requirements]] = {}
         """Who was joined with whom, by identity: both are kept with the answer, so that nobody else gets theirs."""
+        self._less: dict[tuple[int, int], tuple[Requirements, Requirements, Requirement]] = {}
+        """The same for what is left without some values."""
         self._same: dict[Requirements, Requirements] = {}
         self._only: dict[Requirement, Requirements] = {}
 
@@ -145,6 +147,14 @@ class Joined:
             joined = self._join(own, wanted)
             self._known[id(own), id(wanted)] = (joined, own, wanted)
             return joined
+        return known[0]
+
+    def but(self, own: Requirements, picked: Requirement) -> Requirements:
+        """What is left without the values of a label that were picked."""
+        known = self._less.get((id(own), id(picked)))
+        if known is None:
+            rest = self.the(own & Requirements([Requirement(picked.key, picked.values, complement=True)]))
+            known = self._less[id(own), id(picked)] = (rest, own, picked)
         return known[0]
 
     def _join(self, own: Requirements, wanted: Requirements) -> Requirements | None:
@@ -289,7 +299,7 @@ class Openings:
                 picked = there.at(group.key)
                 if group.kind not in movable or picked.complement or before.at(group.key) == picked:
                     continue
-                rest = self._joined.the(before & Requirements([Requirement(group.key, picked.values, complement=True)]))
+                rest = self._joined.but(before, picked)
                 other = self._narrowed(claim, each, step, rest)
                 if other is not None and len(tried) <= _DOMAINS_TRIED:
                     yield other
