@@ -6,14 +6,13 @@ JSON each (`-summary -workers 1`), in the same run on the same machine. Without 
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks import mixes
+from benchmarks.processes import apart
 from joiner.cli import scenario
 from joiner.scheduling.bound import bound, placed
 from joiner.scheduling.schedule import schedule
@@ -28,14 +27,6 @@ OURS = [sys.executable, "-m", "joiner", "plan", "--scenario", "-", "--output", "
 TURNS = 3
 LONG_S = 20.0
 """Where one takes longer, all are asked only once."""
-_BETWEEN = """
-import os, sys
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
-_, status, usage = os.wait4(child, 0)
-print(usage.ru_maxrss, file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-"""A program counts as having used at least what its parent did, so it is started by a process that has next to nothing."""
 KEPT = Path(__file__).resolve().parent / "results" / "scheduling.json"
 
 
@@ -54,13 +45,8 @@ def ours(document: dict[str, Any]) -> dict[str, Any]:
 
 def answered(command: list[str], document: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """What a program says to a question, and how many megabytes it had in use at the most."""
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
-        asked.write(json.dumps(document).encode() + b"\n")
-        asked.seek(0)
-        between = [sys.executable, "-I", "-S", "-c", _BETWEEN, *command]
-        done = subprocess.run(between, stdin=asked, stdout=said, stderr=subprocess.PIPE, check=True)
-        said.seek(0)
-        return json.loads(said.read()), int(done.stderr.split()[-1]) // 1024
+    said, peak = apart(command, json.dumps(document).encode() + b"\n")
+    return json.loads(said), peak
 
 
 def theirs(summary: dict[str, Any]) -> dict[str, Any]:

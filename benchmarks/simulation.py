@@ -6,10 +6,7 @@ Each part runs in a process of its own, so that its memory can be told: `python 
 import asyncio
 import gc
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +14,7 @@ from textwrap import fill
 from time import process_time
 from typing import Any
 
+from benchmarks.processes import apart
 from joiner.catalog.build import Adjustments
 from joiner.clock import SystemClock
 from joiner.cloud.cached import Catalogs
@@ -208,25 +206,19 @@ def _pod(number: int, node: str, cpu: str) -> Pod:
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {"day": day, "hour": hour, "decision": decision}
 
 
-def apart(part: str, *arguments: str) -> dict[str, Any]:
+def by_itself(part: str, *arguments: str) -> dict[str, Any]:
     """What a part found in a process of its own, and how many megabytes that had in use at the most."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen([sys.executable, "-m", "benchmarks.simulation", part, *arguments], stdout=said)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, part)
-        said.seek(0)
-        return {**json.loads(said.read()), "peak MB": usage.ru_maxrss // 1024}
+    said, peak = apart([sys.executable, "-m", "benchmarks.simulation", part, *arguments])
+    return {**json.loads(said), "peak MB": peak}
 
 
 def run() -> dict[str, Any]:
     return {
         "a day": {
-            f"nodes live {life}": apart("day", words) for life, words in (("for ever", "Never"), ("12 h", "12h"))
+            f"nodes live {life}": by_itself("day", words) for life, words in (("for ever", "Never"), ("12 h", "12h"))
         },
-        "an hour": {str(size): apart("hour", str(size)) for size in SIZES},
-        "a decision": apart("decision"),
+        "an hour": {str(size): by_itself("hour", str(size)) for size in SIZES},
+        "a decision": by_itself("decision"),
     }
 
 
