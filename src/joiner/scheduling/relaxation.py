@@ -32,10 +32,7 @@ DEMANDS_MOST: Final = 1000
 NODES_MOST: Final = 400
 """Beyond so many, amounts are rounded in favour of the plan until fewer different ones are left."""
 _ROUNDINGS: Final = (0, 4096, 256, 64, 16, 4, 1)
-_FINE: Final = (1, 2, 3)
-"""Rows that know that pods cannot be cut: halves, thirds, quarters. They make the bound higher."""
-_COARSE: Final = (1,)
-"""Enough to plan with: more rows take longer and make no plan cheaper."""
+_PARTS: Final = (1, 2, 3)
 _HAIR: Final = 1e-9
 
 
@@ -136,7 +133,7 @@ def of_demands(run: Run, demands: Sequence[Demand], *, to_plan: bool = False) ->
         pods=tuple(demand.pod for demand in demands),
         counts=counts,
         usable=usable,
-        parts=_parts(kinds.room, amounts, usable, _COARSE if to_plan else _FINE),
+        parts=_parts(kinds.room, amounts, usable),
         crowds=crowds,
         cuts=() if to_plan else tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
         kinds=kinds,
@@ -408,7 +405,7 @@ def with_kinds(relaxation: Relaxation, numbers: npt.NDArray[np.int64]) -> Relaxa
 # -- rows ----------------------------------------------------------------------------------------------------------------
 
 
-def _parts(room: Floats, amounts: Floats, usable: Mask, counts: Sequence[int]) -> Floats:
+def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
     """Kind by row by demand. Beside each resource itself come rows that know that pods cannot be cut.
 
     Of pods larger than half a node there is room for one: in the first such row they take all of it, smaller ones nothing. The
@@ -422,7 +419,7 @@ def _parts(room: Floats, amounts: Floats, usable: Mask, counts: Sequence[int]) -
         if not share.any():
             continue
         rows.append(share)
-        for count in counts:
+        for count in _PARTS:
             whole = np.maximum(np.floor((count + 1) * share - _HAIR), 0.0) / count
             if (whole > share + _HAIR).any():
                 rows.append(whole)

@@ -33,7 +33,7 @@ SMALL: Final = 400
 LARGE: Final = 2_000
 """From so many pods on only the most promising way is tried."""
 HUGE: Final = 5_000
-"""From so many on it is tried only once: with a charge for nodes, as it leads to fewer nodes and seldom to a dearer plan."""
+"""From so many on it is tried only once: a plan in pieces with a charge for nodes, which makes it buy fewer and larger ones."""
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
@@ -91,7 +91,8 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     planners = _planners(len(problem.pods), trials.desk.classes)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
     huge = len(problem.pods) >= HUGE
-    prices = [NODE_PRICE if huge and not charged else problem.policy.node_price]
+    leading = huge and not charged and PricedRun not in planners
+    prices = [NODE_PRICE if leading else problem.policy.node_price]
     runs = trials.charging(prices[0]).all(planners)
     if len(problem.pods) <= FEW:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
