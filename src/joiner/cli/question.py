@@ -36,6 +36,7 @@ from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, 
 from joiner.model.resources import CPU, MEMORY
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
+from joiner.scheduling.desk import natural
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
 from joiner.scheduling.spreaddefaults import Controller, Defaults, Selectors, with_defaults
 from joiner.state.buffers import WAITING, virtual_pods
@@ -144,7 +145,7 @@ def _counted(count: int) -> str:
 def _waiting(pod: Pod, rules: Rules) -> Pod:
     if pod.metadata.uid:  # it comes from an API server, which has seen to everything
         return replace(pod, status=replace(pod.status, phase="Pending", conditions=WAITING.conditions))
-    metadata = replace(pod.metadata, uid=f"Pod/{pod.key}")
+    metadata = replace(pod.metadata, uid=f"Pod/{natural(pod.key)}")
     return replace(pod, metadata=metadata, spec=admitted(pod.spec, pod.metadata.namespace, rules), status=WAITING)
 
 

@@ -116,7 +116,7 @@ class Desk:
         """The pods in the order in which they are tried: largest first, then those that volumes hold, then the oldest.
 
         Important ones come before all others if asked. Pods of one size and age come class by class, or each in its turn: by
-        name, so that the first of a StatefulSet is the first.
+        UID, or by name where they have none.
         """
         key = (by_priority, in_turn)
         if key not in self._queues:
@@ -154,7 +154,9 @@ class Desk:
             frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
         )
         groups = Groups(problem, batch, Universe(problem))
-        disliked = any(taint.effect == "PreferNoSchedule" for template in self._templates for taint in template.taints)
+        # Also of pools that have nothing to sell: nodes that are there may have come from one.
+        taints = [taint for option in problem.pools for taint in option.pool.spec.template.spec.taints]
+        disliked = any(taint.effect == "PreferNoSchedule" for taint in taints)
         wanted = [each for each in self.classes if each.number not in self.ignored]
         for each in wanted:
             prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", disliked)
@@ -185,9 +187,9 @@ class Desk:
 
         # What counts least is sorted by first: later sorts leave it as it is where they see no difference.
         named = [pod.metadata for pod in pods]
-        order = sorted(range(len(pods)), key=[meta.uid for meta in named].__getitem__)
+        order = sorted(range(len(pods)), key=[meta.uid or natural(meta.name) for meta in named].__getitem__)
         keys: list[Sequence[Any]] = [
-            [_natural(meta.name) for meta in named] if in_turn else numbers,
+            *([] if in_turn else [numbers]),
             [meta.creation_timestamp or _LONG_AGO for meta in named],
             [ranks[number] for number in numbers],
         ]
@@ -198,7 +200,7 @@ class Desk:
         return order
 
 
-def _natural(name: str) -> str:
+def natural(name: str) -> str:
     """A name so that the tenth comes after the second."""
     return _NUMBERS.sub(lambda found: found[0].zfill(_DIGITS), name)
 

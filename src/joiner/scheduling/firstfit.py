@@ -1,6 +1,5 @@
 """First fit with another order, another taste in domains, or less patience."""
 
-from joiner.scheduling.classes import PodClass
 from joiner.scheduling.run import NothingNew, Run
 
 
@@ -41,20 +40,11 @@ class AtHome(Run):
                 hopeless[each.number].append(position)
             elif not each.steps[0].impossible and self.on_node(each, position, each.steps[0]):
                 self.moved()
-            elif self._has_hope(each):
+            elif self.has_hope(each):
                 raise NothingNew
             else:
                 hopeless[each.number] = [position]
         self.settle([position for positions in hopeless.values() for position in positions])
-
-    def _has_hope(self, each: PodClass) -> bool:
-        """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""
-        return any(
-            any(self.openings.could_take(template, each, step) for template in self.templates)
-            or self.could_be_on_node(each, step)
-            for step in each.steps
-            if not step.impossible
-        )
 
 
 class InTurn(Run):

@@ -16,6 +16,11 @@ PODS: Final = 2_000
 """How many pods may be placed anew from one beginning: in many orders of a few pods, or a few orders of many."""
 
 
+def every_order(run: Run) -> bool:
+    """Whether there is time to let every class go first and last."""
+    return 2 * len(run.classes) * len(run.of_pod) <= PODS
+
+
 def reordered(start: Run, price: Callable[[Run], float]) -> Run:
     """The best plan that changing places leads to, or the one it started with; `price` is what a plan is chosen by."""
     best, order = start, start.queue()
@@ -31,6 +36,26 @@ def reordered(start: Run, price: Callable[[Run], float]) -> Run:
         tries -= 1
         run = best.again(changed, price(best))
         if run is not None and _better(run, best, price):
+            best, order = run, changed
+    return best
+
+
+def rescued(start: Run) -> Run:
+    """A plan that leaves out fewer, if one comes of letting those go first who are left out; or the one it started with.
+
+    Whoever goes first may take away what somebody else cannot do without. Nobody is left out in place of another.
+    """
+    best, order = start, start.queue()
+    waiting, tries = start.waiting(), PODS // max(1, len(order))
+    for number in dict.fromkeys(start.of_pod[position].number for position in order if position in waiting):
+        if not best.left_over()[number] or not best.has_hope(best.classes[number]):
+            continue
+        if not tries:
+            break
+        tries -= 1
+        changed = _moved(order, [position for position in order if start.of_pod[position].number == number], True)
+        run = best.again(changed)
+        if run is not None and run.left_over() < best.left_over():
             best, order = run, changed
     return best
 

@@ -149,7 +149,7 @@ class Run:
         """Place what can be placed."""
         self.settle(self.wanted())
 
-    def again(self, order: list[int], cost_max: float) -> "Run | None":
+    def again(self, order: list[int], cost_max: float | None = None) -> "Run | None":
         """The same with another order of the queue; nothing if that would cost more than so much."""
         run = type(self)(self.problem, self.effort, self._desk, cost_max=cost_max, without=self._without, order=order)
         try:
@@ -253,6 +253,15 @@ class Run:
         nodes = self._desk.nodes()
         refused = (nodes[at].refused(each, step) for at in np.flatnonzero(self._roomy(self._desk.left(), each, step)))
         return any(why is None or why.rule in PASSING for why in refused)
+
+    def has_hope(self, each: PodClass) -> bool:
+        """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""
+        return any(
+            any(self.openings.could_take(template, each, step) for template in self.templates)
+            or self.could_be_on_node(each, step)
+            for step in each.steps
+            if not step.impossible
+        )
 
     def _roomy(self, left_on_nodes: npt.NDArray[np.float64], each: PodClass, step: Step) -> npt.NDArray[np.bool_]:
         """The nodes that have the labels and the room."""

@@ -1,6 +1,6 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +15,7 @@ from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, Im
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Policy, Problem
-from joiner.scheduling.reorder import reordered
+from joiner.scheduling.reorder import every_order, reordered, rescued
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
@@ -111,7 +111,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = _in_turn(trials, net)
+        net = trials.rescued(_in_turn(trials, net))
     if net.left_over() and net.reserved():
         net = _fewer_left(net, trials.on_the_market().one(type(net)))
     if net.left_over() and _limits_and_priorities(problem):
@@ -166,10 +166,17 @@ class _Trials:
 
     def reordered(self, start: Run, charged: float) -> Run:
         """The best run of the same kind that another order of the queue leads to, or the run itself."""
-        name = f"{start.planner}, reordered"
+        return self._repaired(start, "reordered", lambda run: reordered(run, lambda other: _charged(other, charged)))
+
+    def rescued(self, start: Run) -> Run:
+        """A run of the same kind that leaves out fewer pods, if another order of the queue leads to one."""
+        return self._repaired(start, "left over first", rescued)
+
+    def _repaired(self, start: Run, how: str, repair: Callable[[Run], Run]) -> Run:
+        name = f"{start.planner}, {how}"
         if self._reporter is not None:
             self._reporter.trying(name)
-        best = reordered(start, lambda run: _charged(run, charged))
+        best = repair(start)
         if best is not start:
             best.planner = name
         if self._reporter is not None:
@@ -220,8 +227,9 @@ def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
     pods = len(trials.problem.pods)
     ordered = sorted(runs, key=lambda run: _order(run, charged))
     left, price = _order(ordered[0], charged)[:2]
-    # Nodes that are there are given to whoever comes first; without any, there is little to repair in tiny plans.
-    if pods > SMALL or (pods <= TINY and not trials.problem.nodes) or not price:
+    # Nodes that are there are given to whoever comes first; without any, tiny plans of many classes are not worth it.
+    many = pods <= TINY and not trials.problem.nodes and not every_order(ordered[0])
+    if pods > SMALL or many or not price:
         return runs
     near = rounded(NEAR * price)
     promising = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= near]

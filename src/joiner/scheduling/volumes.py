@@ -58,17 +58,19 @@ class Shelf:
         if not names:
             return NO_VOLUMES
         namespace = pod.metadata.namespace
-        problems = [problem for name in names if (problem := self._problem(namespace, name))]
-        if problems:
-            return PodVolumes(problem="; ".join(problems))
-        places: tuple[Requirements, ...] = (Requirements(),)
+        claims = [claim for name in names if (claim := self._claims.get((namespace, name))) is not None]
         attachments: dict[str, frozenset[str]] = {}
-        for name in names:
-            claim = self._claims[namespace, name]
-            places = _both(places, self._places(claim))
+        for claim in claims:
             driver = self._driver(claim)
             if driver:
-                attachments[driver] = attachments.get(driver, frozenset()) | {f"{namespace}/{name}"}
+                attachments[driver] = attachments.get(driver, frozenset()) | {f"{namespace}/{claim.name}"}
+        problems = [problem for name in names if (problem := self._problem(namespace, name))]
+        if problems:
+            # A pod that runs keeps its volumes attached, whatever has become of their claims since.
+            return PodVolumes(attachments=attachments, problem="; ".join(problems))
+        places: tuple[Requirements, ...] = (Requirements(),)
+        for claim in claims:
+            places = _both(places, self._places(claim))
         return PodVolumes(places=places, attachments=attachments)
 
     def _problem(self, namespace: str, name: str) -> str:

@@ -214,11 +214,13 @@ def test_what_was_best_while_a_reservation_was_free_is_not_bought_again_afterwar
     assert sorted(claim.size for claim in run.claims) == [2, 4, 4]
 
 
-def numbered(count: int) -> list[Pod]:
-    """Pods of one size that all differ, as those of a StatefulSet do."""
-    return [
+def numbered(count: int, uid: str = "") -> list[Pod]:
+    """Pods of one size that all differ, as those of a StatefulSet do; the first by UID is the last by name."""
+    named = [
         pod(f"db-{number}", cpu="3", labels={"app": "db", "pod": f"{number * 7 % count}"}) for number in range(count)
     ]
+    uids = [uid and f"{uid}{count - number:02d}" for number in range(count)]
+    return [replace(each, metadata=replace(each.metadata, uid=uid)) for each, uid in zip(named, uids, strict=True)]
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -230,6 +232,14 @@ def test_of_pods_of_one_size_the_first_by_name_are_placed_when_there_is_no_room_
     plan = schedule(problem(waiting, node_pool(limits={"nodes": "3"}), types=(in_zones("m", "a", 1.0, cpu=4),)))
 
     assert sorted(name for claim in plan.claims for name in claim.pods) == [f"default/db-{n}" for n in range(3)]
+
+
+def test_where_pods_have_uids_the_first_of_those_are_placed() -> None:
+    waiting = numbered(12, uid="uid-")
+
+    plan = schedule(problem(waiting, node_pool(limits={"nodes": "3"}), types=(in_zones("m", "a", 1.0, cpu=4),)))
+
+    assert {name for claim in plan.claims for name in claim.pods} == {"default/db-9", "default/db-10", "default/db-11"}
 
 
 def test_the_tenth_comes_after_the_second() -> None:
@@ -454,3 +464,35 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
 
     assert trials.one(InTurn).left_over() > net.left_over()
     assert scheduling._in_turn(trials, net) is net
+
+
+def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out() -> None:
+    first = pod("a", cpu="2", labels={"app": "web"})
+    spread = pod("b", labels={"app": "web"}, topologySpreadConstraints=[spread_over("web")])
+    # Zone a is there and has nothing to sell, so nobody may be in b before the pod that is spread.
+    kinds = (in_zones("m", "b", 1.0), instance_type("gone", [offering(zone="a", available=0)]))
+
+    plan = schedule(problem([first, spread], types=kinds))
+
+    assert not plan.refusals
+
+
+def test_nodes_of_a_pool_that_has_nothing_to_sell_are_used_in_spite_of_a_taint_that_is_only_disliked() -> None:
+    disliked = Taint(key="x", effect="PreferNoSchedule")
+    pool = node_pool()
+    template = pool.spec.template
+    tainted = replace(template, spec=replace(template.spec, taints=(disliked,)))
+    pool = replace(pool, spec=replace(pool.spec, template=tainted))
+
+    plan = schedule(problem([pod()], pool, types=(), nodes=(existing_node(taints=(disliked,)),)))
+
+    assert plan.placements == {"node-a": ("default/web",)}
+
+
+def test_a_tiny_plan_is_repaired_by_another_order() -> None:
+    heard = Heard()
+    waiting = [*pods(3, "large", cpu="1500m"), *pods(3, "small", cpu="500m")]
+
+    schedule(problem(waiting), reporter=heard)
+
+    assert any(name.endswith("reordered") for name in heard.begun)

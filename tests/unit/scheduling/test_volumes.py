@@ -1,5 +1,6 @@
 """Volumes: where a pod's storage can be reached."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from tests.builders import VOCABULARY, instance_type, offering, pod, problem, re
 
 from joiner.model.codec import decode
 from joiner.model.labels import HOSTNAME, ZONE
+from joiner.model.meta import replace
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Storage
@@ -134,3 +136,14 @@ def test_pods_that_share_a_volume_attach_it_once() -> None:
     plan = schedule(problem([pod(n, "500m", claims=["x"]) for n in "ab"], types=types, storage=kept))
 
     assert [len(each.pods) for each in plan.claims] == [2]
+
+
+def test_a_volume_stays_attached_while_its_claim_is_being_deleted() -> None:
+    kept = claim(bound=True)
+    going = replace(kept, metadata=replace(kept.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))
+    shelf = Shelf(Storage(claims=(going,), volumes=(volume("a"),)), VOCABULARY)
+
+    found = shelf.volumes_of(pod(claims=["data"]))
+
+    assert found.problem
+    assert found.attachments == {"ebs": {"default/data"}}
