@@ -35,6 +35,7 @@ from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.firstfit import InTurn
 from joiner.scheduling.lpround import RepricedRun, RoundedRun
 from joiner.scheduling.problem import Problem, Storage
+from joiner.scheduling.reorder import rescued
 from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.schedule import BY_HAND, schedule
 from joiner.scheduling.sizes import Share, Size
@@ -467,14 +468,16 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
 
 
 def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out() -> None:
-    first = pod("a", cpu="2", labels={"app": "web"})
+    first = pod("a", cpu="2", labels={"app": "web"}, nodeSelector={ZONE: "b"})
     spread = pod("b", labels={"app": "web"}, topologySpreadConstraints=[spread_over("web")])
     # Zone a is there and has nothing to sell, so nobody may be in b before the pod that is spread.
     kinds = (in_zones("m", "b", 1.0), instance_type("gone", [offering(zone="a", available=0)]))
 
-    plan = schedule(problem([first, spread], types=kinds))
+    run = Run(problem([first, spread], types=kinds), Unlimited())
+    run.place()
 
-    assert not plan.refusals
+    assert run.left_over().total() == 1
+    assert not rescued(run).left_over()
 
 
 def test_nodes_of_a_pool_that_has_nothing_to_sell_are_used_in_spite_of_a_taint_that_is_only_disliked() -> None:
