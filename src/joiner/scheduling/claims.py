@@ -297,7 +297,8 @@ class Openings:
         for before, there in tried:
             for group, _ in step.groups:
                 picked = there.at(group.key)
-                if group.kind not in movable or picked.complement or before.at(group.key) == picked:
+                moves = group.pins or group.kind in movable
+                if not moves or picked.complement or before.at(group.key) == picked:
                     continue
                 rest = self._joined.but(before, picked)
                 other = self._narrowed(claim, each, step, rest)

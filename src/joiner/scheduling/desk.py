@@ -18,6 +18,7 @@ from joiner.scheduling.claims import Joined
 from joiner.scheduling.classes import PodClass, classify, prepare
 from joiner.scheduling.company import Company
 from joiner.scheduling.existing import OpenNode
+from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.groups import Groups, Universe
 from joiner.scheduling.kinds import KindTable
 from joiner.scheduling.plan import Refusal
@@ -25,7 +26,7 @@ from joiner.scheduling.preflight import refusal
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.spelling import Spelling
 from joiner.scheduling.template import Template
-from joiner.scheduling.topology import Group
+from joiner.scheduling.topology import ANTI_AFFINITY, Group
 from joiner.scheduling.volumes import Shelf
 
 _NUMBERS: Final = re.compile("[0-9]+")
@@ -47,6 +48,7 @@ class Desk:
         for each in self.classes:
             each.measure(self.names)
         self._templates = self._usable_templates()
+        self.flexible = {template.name: Flexibility(template.stock) for template in self._templates}
         self.ignored = self._not_for_us()
         groups = self._prepared()
         self._groups = groups.all()
@@ -167,8 +169,20 @@ class Desk:
                 step.requirements, step.strict = self.joined.the(step.requirements), self.joined.the(step.strict)
                 narrowing = (*(group for group, _ in step.groups), *each.kept_out)
                 step.final = all(group.key == HOSTNAME for group in narrowing)
+        self._pin(wanted)
         Company(self._templates, self.kinds, self.joined, Counter(self._numbers)).rank(wanted)
         return groups
+
+    def _pin(self, wanted: list[PodClass]) -> None:
+        """Pods that must keep apart settle for a domain each: one that may still be in any of several is in all of them."""
+        pods, members = Counter(self._numbers), Counter[Group]()
+        for each in wanted:
+            modest = each.most_modest
+            for group, chosen in modest.groups if modest is not None else ():
+                if chosen and group.kind == ANTI_AFFINITY and group.key != HOSTNAME:
+                    members[group] += pods[each.number]
+        for group, count in members.items():
+            group.pins = count > 1
 
     def _open_nodes(self) -> list[OpenNode]:
         problem = self._problem

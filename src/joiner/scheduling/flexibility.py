@@ -4,21 +4,22 @@ For labels that offerings carry, the values of launchable offerings count; for a
 launched. Flexibility that cannot be launched is not flexibility.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 
 from joiner.catalog.stock import Stock
 from joiner.requirements import Requirement, Requirements
 
 
 class Flexibility:
-    """Counts values over sets of units; each label's table is made once."""
+    """Counts values over sets of units; each label's table is made once, and what was counted before is remembered."""
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
+        self._known: dict[tuple[str, int, Requirements, tuple[str, ...]], int] = {}
         self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
 
     def counts(
-        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Container[str] = ()
+        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
     ) -> dict[str, int]:
         """For each key, how many values the units leave under the requirements.
 
@@ -26,15 +27,19 @@ class Flexibility:
         """
         found: dict[str, int] = {}
         for key in keys:
-            wanted = requirements.get(key)
-            possible = [(v, having & units) for v, having in self._table(key) if wanted is None or wanted.has(v)]
-            found[key] = sum(
-                1 for v, left in possible if left and self._launchable(key, v, left, requirements, reservable)
-            )
+            question = (key, units, requirements, tuple(reservable))
+            if question not in self._known:
+                self._known[question] = self._count(*question)
+            found[key] = self._known[question]
         return found
 
+    def _count(self, key: str, units: int, requirements: Requirements, reservable: tuple[str, ...]) -> int:
+        wanted = requirements.get(key)
+        possible = [(v, having & units) for v, having in self._table(key) if wanted is None or wanted.has(v)]
+        return sum(1 for v, left in possible if left and self._launchable(key, v, left, requirements, reservable))
+
     def missing(
-        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Container[str] = ()
+        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
     ) -> dict[str, int]:
         """The keys that have too few values left, with the count that is left."""
         if not keys:
@@ -43,7 +48,7 @@ class Flexibility:
         return {key: counts[key] for key, least in keys.items() if counts[key] < least}
 
     def _launchable(
-        self, key: str, value: str, units: int, requirements: Requirements, reservable: Container[str]
+        self, key: str, value: str, units: int, requirements: Requirements, reservable: Collection[str]
     ) -> bool:
         """Whether some unit can be had with that value; only offerings' labels need a second look."""
         if key not in self._stock.offering_keys:

@@ -29,7 +29,6 @@ from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.finish import Costs, cheapest, finished
-from joiner.scheduling.flexibility import Flexibility
 from joiner.scheduling.held import Held
 from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.problem import Problem
@@ -123,12 +122,11 @@ class Run:
                 left = max(0, count - problem.promised.get(name, 0)) if problem.policy.reserved_capacity else 0
                 counts[name] = min(left, counts.get(name, left))
         self.reservations = Reservations(counts)
-        flexible = {template.name: Flexibility(template.stock) for template in self.templates}
-        self.flexible = flexible
+        self.flexible = self._desk.flexible
         self.openings = Openings(
             self.joined,
             self.reservations,
-            flexible,
+            self.flexible,
             best_effort=problem.policy.min_values == "BestEffort",
             by_price=self.by_price,
         )

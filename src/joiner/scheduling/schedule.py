@@ -118,10 +118,10 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
-    if refused and not rivals:
-        # All others leave out somebody else. They may still find something cheaper for those whom first fit places.
+    if refused and not any(isinstance(run, PricedRun) for run in rivals):
+        # Those that buy by price leave out somebody else. They may still be cheaper for those whom first fit places.
         again = trials.all(planners, without=net.waiting())
-        rivals = [run for run in again if run.sound and run.left_over() <= refused]
+        rivals += [run for run in again if run.sound and run.left_over() <= refused]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
     return _best(_repaired(trials, [net, *rivals], charged), charged)

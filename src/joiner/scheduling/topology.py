@@ -67,6 +67,8 @@ class Group:
         self.domains: dict[str, int] = {}
         self.ranks: Mapping[str, int] = {}
         """Where several domains are as good, the one with the smaller rank is taken: the cheaper one."""
+        self.pins = False
+        """Whether anti-affinity settles for one domain at once, because others of the group need the rest."""
         self.hosts: list[int] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
@@ -77,7 +79,7 @@ class Group:
         made = Group(
             self.kind, self.key, self.namespaces, self.selector, self.max_skew, self.min_domains, self.node_filter
         )
-        made.domains, made.ranks = dict(self.domains), self.ranks
+        made.domains, made.ranks, made.pins = dict(self.domains), self.ranks, self.pins
         return made
 
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -205,6 +207,8 @@ class Group:
         # A domain that the group has never heard of has nobody in it.
         possible = self._possible(node) if node.complement else sorted(node.values)
         free = [domain for domain in possible if not self.domains.get(domain, 0) and pod.has(domain)]
+        if self.pins and len(free) > 1:
+            free = [min(free, key=lambda domain: (self._rank(domain), domain))]
         return Requirement(self.key, free) if free else None
 
     def _possible(self, node: Requirement) -> Iterable[str]:

@@ -499,3 +499,24 @@ def test_a_tiny_plan_is_repaired_by_another_order() -> None:
     schedule(problem(waiting), reporter=heard)
 
     assert any(name.endswith("reordered") for name in heard.begun)
+
+
+def test_pods_that_keep_apart_by_zone_get_a_zone_each_at_once() -> None:
+    plan = schedule(problem(pods(4, affinity=away_from("web", ZONE)), types=(in_zones("m", "abc", 1.0),)))
+
+    assert sorted(str(claim.requirements[ZONE].any()) for claim in plan.claims) == ["a", "b", "c"]
+    assert len(plan.refusals) == 1
+
+
+def test_pods_that_keep_apart_pass_over_a_zone_where_nothing_can_be_bought_for_them() -> None:
+    kinds = (in_zones("small", "a", 0.1, cpu=1), in_zones("m", "bc", 1.0))
+
+    plan = schedule(problem(pods(2, cpu="2", affinity=away_from("web", ZONE)), types=kinds))
+
+    assert sorted(str(claim.requirements[ZONE].any()) for claim in plan.claims) == ["b", "c"]
+
+
+def test_a_pod_without_siblings_keeps_its_choice_of_zones() -> None:
+    plan = schedule(problem(pods(1, affinity=away_from("web", ZONE)), types=(in_zones("m", "abc", 1.0),)))
+
+    assert plan.claims[0].requirements[ZONE].values == {"a", "b", "c"}
