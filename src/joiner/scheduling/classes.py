@@ -6,7 +6,8 @@ import msgspec
 
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
-from joiner.model.pod import ContainerPort, Pod, PodSpec, host_ports
+from joiner.model.meta import replace
+from joiner.model.pod import ContainerPort, Pod, PodSpec, Volume, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
@@ -71,13 +72,14 @@ class Step:
 class PodClass:
     """Pods that no rule can tell apart."""
 
-    def __init__(self, number: int, pod: Pod, volumes: PodVolumes) -> None:
+    def __init__(self, number: int, pod: Pod, labels: Labels, volumes: PodVolumes) -> None:
         self.number = number
         self.pod = pod
         self.amounts: Amounts = ()
         self.ports: tuple[ContainerPort, ...] = host_ports(pod.spec)
         self.volumes = volumes
-        self.labels = labels_of(pod)
+        self.labels = labels
+        """Those that selectors look at."""
         self.steps: list[Step] = []
         self.counted: tuple[Group, ...] = ()
         self.kept_out: tuple[Group, ...] = ()
@@ -109,19 +111,47 @@ class PodClass:
 ClassKey = tuple[Labels, bytes, str, bytes]
 
 
-def key_of(pod: Pod) -> ClassKey:
-    """Equal for pods that no rule can tell apart."""
-    own_volume = pod.name if _has_own_volume(pod) else ""
-    allocated = _ENCODER.encode(pod.status.container_statuses) if pod.status.container_statuses else b""
-    return (labels_of(pod), _ENCODER.encode(pod.spec), own_volume, allocated)
+class _Likeness:
+    """Tells pods apart by what rules see of them."""
+
+    def __init__(self, seen: frozenset[str]) -> None:
+        self._seen = seen
+        self._shapes: dict[int, bytes] = {}
+        """The identity of a spec to what matters of it; specs outlive this."""
+
+    def key(self, pod: Pod) -> ClassKey:
+        """Equal for pods that no rule can tell apart."""
+        own_volume = pod.name if _has_own_volume(pod) else ""
+        allocated = _ENCODER.encode(pod.status.container_statuses) if pod.status.container_statuses else b""
+        shape = self._shapes.get(id(pod.spec))
+        if shape is None:
+            shape = self._shapes[id(pod.spec)] = _ENCODER.encode(_what_matters(pod.spec))
+        return (labels_of(pod, self._seen), shape, own_volume, allocated)
+
+
+def _what_matters(spec: PodSpec) -> PodSpec:
+    """The spec without the node that a pod is to leave, and without volumes that could be anywhere.
+
+    Every pod of a cluster has a volume with a name of its own that carries the token of its account.
+    """
+    volumes = tuple([_unnamed(volume) for volume in spec.volumes if volume.claim_name("") is not None])
+    return replace(spec, volumes=volumes, node_name="") if spec.volumes or spec.node_name else spec
+
+
+def _unnamed(volume: Volume) -> Volume:
+    return volume if volume.ephemeral is not None else replace(volume, name="")
 
 
 def _has_own_volume(pod: Pod) -> bool:
     return any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
-def classify(pods: Sequence[Pod], shelf: Shelf) -> tuple[list[PodClass], list[int]]:
-    """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class."""
+def classify(pods: Sequence[Pod], shelf: Shelf, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
+    """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class.
+
+    `seen` are the labels that selectors look at.
+    """
+    likeness = _Likeness(seen)
     members: dict[ClassKey, int] = {}
     first: list[Pod] = []
     # Most pods are written exactly like one before them, with the same spec object: those are recognised at a glance.
@@ -131,22 +161,22 @@ def classify(pods: Sequence[Pod], shelf: Shelf) -> tuple[list[PodClass], list[in
     for pod in pods:
         meta, spec = pod.metadata, pod.spec
         if spec.volumes or pod.status.container_statuses:
-            known = members.setdefault(key_of(pod), len(first))
+            known = members.setdefault(likeness.key(pod), len(first))
         elif spec is last[0] and meta.labels == last[2] and meta.namespace == last[1]:
             known = last[3]
         else:
             glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
             known = glances.get(glance, -1)
             if known < 0:
-                known = glances[glance] = members.setdefault(key_of(pod), len(first))
+                known = glances[glance] = members.setdefault(likeness.key(pod), len(first))
             last = (spec, meta.namespace, meta.labels, known)
         if known == len(first):
             first.append(pod)
         found.append(known)
-    rank = {old: new for new, (_, old) in enumerate(sorted(members.items()))}
-    ordered = sorted(rank, key=rank.__getitem__)
-    classes = [PodClass(new, first[old], shelf.volumes_of(first[old])) for new, old in enumerate(ordered)]
-    return classes, [rank[old] for old in found]
+    ordered = sorted(members.items())
+    classes = [PodClass(n, first[at], key[0], shelf.volumes_of(first[at])) for n, (key, at) in enumerate(ordered)]
+    rank = {at: number for number, (_, at) in enumerate(ordered)}
+    return classes, [rank[at] for at in found]
 
 
 def prepare(

@@ -19,7 +19,7 @@ from joiner.scheduling.classes import PodClass, classify, prepare
 from joiner.scheduling.company import Company
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.flexibility import Flexibility
-from joiner.scheduling.groups import Groups, Universe
+from joiner.scheduling.groups import Groups, Universe, seen_by_selectors
 from joiner.scheduling.kinds import KindTable
 from joiner.scheduling.plan import Refusal
 from joiner.scheduling.preflight import refusal
@@ -42,7 +42,9 @@ class Desk:
         self.joined = Joined(problem.vocabulary.well_known)
         self.spelling = Spelling(problem)
         shelf = Shelf(problem.storage, problem.vocabulary)
-        self.classes, self._numbers = classify(problem.pods, shelf)
+        keeping_away = [pod for pod in problem.bound if pod.spec.affinity.pod_anti_affinity.required]
+        self._seen = seen_by_selectors((*problem.pods, *keeping_away))
+        self.classes, self._numbers = classify(problem.pods, shelf, self._seen)
         self.names = _resource_names([each.pod for each in self.classes], problem.daemons)
         self.kinds = KindTable(self.joined, self.names)
         for each in self.classes:
@@ -155,7 +157,7 @@ class Desk:
         batch = (
             frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
         )
-        groups = Groups(problem, batch, Universe(problem))
+        groups = Groups(problem, batch, Universe(problem), self._seen)
         # Also of pools that have nothing to sell: nodes that are there may have come from one.
         taints = [taint for option in problem.pools for taint in option.pool.spec.template.spec.taints]
         disliked = any(taint.effect == "PreferNoSchedule" for taint in taints)

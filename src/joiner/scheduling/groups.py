@@ -1,12 +1,13 @@
 """The topology groups of a run: who owns which, who is counted where, and what was there before."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from joiner.model.affinity import PodAffinityTerm, TopologySpreadConstraint
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.podrules import is_terminal, is_terminating
+from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import PoolOption, Problem
@@ -25,9 +26,29 @@ Labels = tuple[str, tuple[tuple[str, str], ...]]
 """Namespace and labels of pods that are alike to every selector."""
 
 
-def labels_of(pod: Pod) -> Labels:
-    """What selectors see of a pod."""
-    return pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))
+def labels_of(pod: Pod, seen: frozenset[str]) -> Labels:
+    """What selectors see of a pod, which are labels of these names."""
+    return pod.metadata.namespace, tuple(sorted([each for each in pod.metadata.labels.items() if each[0] in seen]))
+
+
+def seen_by_selectors(pods: Iterable[Pod]) -> frozenset[str]:
+    """The names of labels that the selectors of pods look at: pods that differ in others only are alike to all of them."""
+    found: set[str] = set()
+    for spec in {id(pod.spec): pod.spec for pod in pods}.values():
+        near, away = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+        terms = [*near.required, *away.required]
+        terms += [liked.pod_affinity_term for liked in (*near.preferred, *away.preferred)]
+        for term in terms:
+            found.update(_looked_at(term.label_selector), term.match_label_keys, term.mismatch_label_keys)
+        for constraint in spec.topology_spread_constraints:
+            found.update(_looked_at(constraint.label_selector), constraint.match_label_keys)
+    return frozenset(found)
+
+
+def _looked_at(selector: LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        yield from selector.match_labels
+        yield from (each.key for each in selector.match_expressions)
 
 
 class _Place:
@@ -42,7 +63,7 @@ class _Place:
 class Groups:
     """Every group of a run, made as pods ask for them and filled with what is known at the start."""
 
-    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Universe") -> None:
+    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Universe", seen: frozenset[str]) -> None:
         self._namespaces = problem.namespaces
         self._places = {each.name: _Place(each.name, each.labels, each.taints) for each in problem.nodes}
         gone = {name: _Place(name, labels, ()) for name, labels in problem.bound_nodes.items()}
@@ -50,7 +71,7 @@ class Groups:
         everywhere = {**gone, **self._places}
         for pod in problem.bound:
             if pod.metadata.uid not in batch and not is_terminal(pod) and not is_terminating(pod):
-                counts = self._present.setdefault(labels_of(pod), {})
+                counts = self._present.setdefault(labels_of(pod, seen), {})
                 counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
         self._everywhere = everywhere
         self._universe = universe
