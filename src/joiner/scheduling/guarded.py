@@ -19,11 +19,13 @@ class GuardedRun(Run):
         candidates = self.candidates(each, step)
         best: tuple[float, int, Fitting] | None = None
         while candidates:
-            bit = candidates & -candidates
-            candidates ^= bit
-            claim = self.claims[bit.bit_length() - 1]
+            number = (candidates & -candidates).bit_length() - 1
+            claim, like = self.claims[number], self.like(number, each, step)
+            candidates &= ~like
             found = self.openings.fitting(claim, each, step, new=False)
-            if isinstance(found, Fitting):
+            if not isinstance(found, Fitting):
+                self.close(step, like, found)
+            else:
                 rise = round(self._cost(claim, found) - cheapest(self, claim), 12)
                 if best is None or rise < best[0]:
                     best = (rise, claim.number, found)

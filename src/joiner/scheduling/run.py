@@ -304,14 +304,20 @@ class Run:
                     return True
                 if found.detail is NOWHERE and len(step.places) == 1:
                     elsewhere.add(kind)
-                like = self._like(number) if _minds_no_host(each, step) else 1 << number
+                like = self.like(number, each, step)
                 candidates, here = candidates & ~like, here & ~like
-                if step.final and found.rule not in PASSING:
-                    step.closed_claims |= like
+                self.close(step, like, found)
         return False
 
-    def _like(self, number: int) -> int:
-        """The open claims that differ from one in their host alone, with itself: what it refuses they do too."""
+    def close(self, step: Step, claims: int, refused: Refused) -> None:
+        """Open claims refuse a pod: if they do so for ever, they need not be asked again."""
+        if step.final and refused.rule not in PASSING:
+            step.closed_claims |= claims
+
+    def like(self, number: int, each: PodClass, step: Step) -> int:
+        """The open claims that differ from one in their host alone, with itself: what it says to the pod they say too."""
+        if not _minds_no_host(each, step):
+            return 1 << number
         for changed in self._changed:
             claim, bit = self.claims[changed], 1 << changed
             before = self._likeness.get(changed)
