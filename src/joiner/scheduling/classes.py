@@ -14,7 +14,7 @@ from joiner.requirements import Requirement, Requirements, unreadable
 from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.groups import Groups, Labels, labels_of
 from joiner.scheduling.preferences import Wishes, steps, wishes
-from joiner.scheduling.topology import Group
+from joiner.scheduling.topology import AFFINITY, Group
 from joiner.scheduling.volumes import PodVolumes, Shelf
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=str)
@@ -25,8 +25,8 @@ class Step:
     """What a class asks for after giving up some preferences."""
 
     __slots__ = (
-        "closed_claims", "closed_nodes", "final", "groups", "impossible", "marks", "places", "requirements", "soft",
-        "strict", "tolerations",
+        "closed_claims", "closed_nodes", "final", "groups", "hopeless", "impossible", "marks", "places", "requirements",
+        "soft", "strict", "tolerations",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,13 @@ class Step:
         self.closed_claims = 0
         """Open claims that will never take a pod at this step."""
         self.closed_nodes = 0
+        self.hopeless = False
+        """Whether no node and no pool will ever take a pod at this step."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it asks to be near to pods of which none is there yet, and is none of them itself."""
+        return any(not group.occupied and not chosen and group.kind == AFFINITY for group, chosen in self.groups)
 
     def fresh(self, groups: Mapping[Group, Group]) -> "Step":
         """The step as another run finds it."""

@@ -208,7 +208,9 @@ class Run:
 
     def _place(self, each: PodClass, position: int) -> bool:
         for given_up, step in enumerate(each.steps):
-            if not step.impossible and (
+            if step.impossible or step.hopeless or step.waits:
+                continue
+            if (
                 self.on_node(each, position, step)
                 or self.on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
@@ -217,6 +219,8 @@ class Run:
                     self.given_up[each.number] += given_up
                 self.moved()
                 return True
+            if len(each.steps) > 1:
+                step.hopeless = not self._has_hope_at(each, step)
         return False
 
     def cost(self) -> float:
@@ -254,12 +258,12 @@ class Run:
 
     def has_hope(self, each: PodClass) -> bool:
         """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""
+        return any(self._has_hope_at(each, step) for step in each.steps if not step.impossible)
+
+    def _has_hope_at(self, each: PodClass, step: Step) -> bool:
         return any(
-            any(self.openings.could_take(template, each, step) for template in self.templates)
-            or self.could_be_on_node(each, step)
-            for step in each.steps
-            if not step.impossible
-        )
+            self.openings.could_take(template, each, step) for template in self.templates
+        ) or self.could_be_on_node(each, step)
 
     def _roomy(self, left_on_nodes: npt.NDArray[np.float64], each: PodClass, step: Step) -> npt.NDArray[np.bool_]:
         """The nodes that have the labels and the room."""

@@ -65,6 +65,8 @@ class Group:
         self.min_domains = min_domains
         self.node_filter = node_filter
         self.domains: dict[str, int] = {}
+        self.occupied = False
+        """Whether anybody is anywhere."""
         self.ranks: Mapping[str, int] = {}
         """Where several domains are as good, the one with the smaller rank is taken: the cheaper one."""
         self.pins = False
@@ -79,7 +81,8 @@ class Group:
         made = Group(
             self.kind, self.key, self.namespaces, self.selector, self.max_skew, self.min_domains, self.node_filter
         )
-        made.domains, made.ranks, made.pins = dict(self.domains), self.ranks, self.pins
+        made.domains, made.occupied = dict(self.domains), self.occupied
+        made.ranks, made.pins = self.ranks, self.pins
         return made
 
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -95,6 +98,7 @@ class Group:
     def record(self, domain: str, count: int = 1) -> None:
         """Pods that came to a domain."""
         self.domains[domain] = self.domains.get(domain, 0) + count
+        self.occupied = True
         self._moved()
 
     def record_host(self, claim: int, domain: str, count: int = 1) -> None:

@@ -36,6 +36,8 @@ from joiner.scheduling.topology import Group
 from joiner.scheduling.twins import repeat
 
 _NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS, RESERVATIONS})
+_FOR_MORE_TYPES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+"""How many times as dear as the best one types may be that a claim needs for its minValues."""
 _TRIES = 8
 """How many classes of one size are tried on a claim before the next size has its turn."""
 
@@ -239,7 +241,11 @@ class PricedRun(Run):
             score = np.where(value > 0, value / np.maximum(kinds.costs + self.charge, 1e-12), -1.0)
             best = int(np.argmax(np.round(score, 12)))
             if score[best] > 0:
-                yield float(kinds.costs[best])
+                cost = float(kinds.costs[best])
+                yield cost
+                if size.template.min_values and size.template.left:
+                    # Enough different types may be a little dearer. All of them would count as the largest against limits.
+                    yield from (cost * dearer for dearer in _FOR_MORE_TYPES)
         yield None
 
     def _value(self, size: Size, kinds: Kinds) -> Vector | None:

@@ -23,6 +23,9 @@ from joiner.catalog.market import RESERVED_DIVISOR
 from joiner.model.labels import ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
+from joiner.scheduling.classes import PodClass, Step
+from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -87,6 +90,39 @@ def test_a_pod_with_five_hundred_terms_gets_an_answer(affinity: dict[str, Any], 
 
     assert len(plan.claims) == placed
     assert len(plan.refusals) == 1 - placed
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term} for term in TERMS]}},
+        {
+            "nodeAffinity": {
+                PREFERRED: [
+                    {"weight": 1, "preference": {"matchExpressions": [requirement(ZONE, "In", f"zone-{n}")]}}
+                    for n in range(500)
+                ]
+            }
+        },
+    ],
+    ids=["pods that are nowhere", "nodes that there are none of"],
+)
+def test_what_nobody_can_give_is_asked_for_once_and_not_for_every_pod(
+    affinity: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Step] = []
+    real = Run.on_claim
+
+    def on_claim(self: Run, each: PodClass, position: int, step: Step) -> bool:
+        asked.append(step)
+        return real(self, each, position, step)
+
+    monkeypatch.setattr(Run, "on_claim", on_claim)
+    run = Run(problem(copies(pod(cpu="100m", affinity=affinity), 100)), Unlimited())
+    run.place()
+
+    assert not run.left_over()
+    assert len(asked) <= 500 + 100
 
 
 def test_pods_that_wait_for_one_another_are_refused_without_end() -> None:

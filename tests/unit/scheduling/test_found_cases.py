@@ -520,3 +520,17 @@ def test_a_pod_without_siblings_keeps_its_choice_of_zones() -> None:
     plan = schedule(problem(pods(1, affinity=away_from("web", ZONE)), types=(in_zones("m", "abc", 1.0),)))
 
     assert plan.claims[0].requirements[ZONE].values == {"a", "b", "c"}
+
+
+def test_a_claim_that_needs_several_types_counts_no_more_against_limits_than_those_it_needs() -> None:
+    kinds = [
+        instance_type(name, [offering(price=price)], {TEAM: name}, capacity=resources.of(cpu=cpu, memory="8Gi", pods=20))
+        for name, price, cpu in (("a", 1.0, 2), ("b", 1.2, 2), ("c", 20.0, 64))
+    ]
+    pool = node_pool(requirements=[requirement(TEAM, "Exists", minValues=2)], limits={"cpu": "70"})
+    waiting = pods(8, cpu="1", affinity=away_from("web"))
+
+    plan = schedule(problem(waiting, pool, types=kinds))
+
+    assert not plan.refusals
+    assert plan.price == 8.0
