@@ -11,6 +11,18 @@ class Effort(Protocol):
         ...
 
 
+class Tries:
+    """So many pods may be tried, in all ways of planning together: with few, first fit is all there is."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def spent(self) -> bool:
+        """Once so many have been."""
+        self._left -= 1
+        return self._left < 0
+
+
 class Unlimited:
     """As much as it takes."""
 

@@ -81,13 +81,15 @@ def load(pods: int) -> None:
 def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effort | None = None) -> Plan:
     """Where every pod goes, and what has to be bought for it.
 
-    A plan only counts if it leaves nobody out whom first fit would place; of those that do, the cheapest wins.
+    A plan only counts if it leaves nobody out whom first fit would place; of those that do, the cheapest wins. Where effort is
+    limited first fit has it first, so that there is a plan for as many as possible before anything better is looked for.
     """
     trials = _Trials(problem, effort or Unlimited(), reporter)
     charged = charge(problem)
     at_home = trials.all((AtHome,)) if problem.nodes else []
     if at_home:
         return _best(at_home, charged)
+    beforehand = trials.one(Run) if effort is not None else None
     planners = _planners(len(problem.pods), trials.desk.classes)
     by_price = [each for each in planners if issubclass(each, PricedRun)]
     huge = len(problem.pods) >= HUGE
@@ -103,7 +105,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if any(run.limited() for run in runs) and not any(isinstance(run, PricedRun) for run in _complete(runs)):
         runs += _with_fewer_nodes(trials, by_price, prices)
     complete = _complete(runs)
-    net = trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
+    net = beforehand or trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:

@@ -20,11 +20,11 @@ from tests.builders import (
 )
 
 from joiner.catalog.market import RESERVED_DIVISOR
-from joiner.model.labels import ZONE
+from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.effort import Tries, Unlimited
 from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
@@ -180,22 +180,24 @@ def test_a_pod_without_requests_takes_a_place_among_the_pods_of_a_node() -> None
     assert sorted(len(claim.pods) for claim in plan.claims) == [1, 8]
 
 
-class Coins:
-    """Effort that is spent after so many questions."""
-
-    def __init__(self, count: int) -> None:
-        self.left = count
-
-    def spent(self) -> bool:
-        self.left -= 1
-        return self.left < 0
-
-
 @pytest.mark.parametrize("coins", [0, 1, 3, 10])
 def test_effort_that_runs_out_keeps_what_was_found(coins: int) -> None:
-    plan = schedule(problem(pods(6, cpu="900m", affinity=away_from("web"))), effort=Coins(coins))
+    plan = schedule(problem(pods(6, cpu="900m", affinity=away_from("web"))), effort=Tries(coins))
 
     placed = sum(len(claim.pods) for claim in plan.claims)
     assert placed + len(plan.not_attempted) == 6
     assert placed >= min(coins, 6)
     assert not plan.refusals
+
+
+def test_with_more_effort_more_pods_are_planned_for_and_then_at_a_lower_price() -> None:
+    waiting = [*pods(30, "fixed", cpu="900m", nodeSelector={CAPACITY_TYPE: "on-demand"}), *pods(60, cpu="300m")]
+    asked = problem(waiting)
+
+    plans = [schedule(asked, effort=Tries(count)) for count in (20, 50, 90, 2_000)]
+
+    placed = [sum(len(claim.pods) for claim in plan.claims) for plan in plans]
+    assert placed == [20, 50, 90, 90]
+    assert [len(plan.not_attempted) for plan in plans] == [70, 40, 0, 0]
+    assert plans[3].price <= plans[2].price
+    assert schedule(asked).price == plans[3].price

@@ -524,7 +524,9 @@ def test_a_pod_without_siblings_keeps_its_choice_of_zones() -> None:
 
 def test_a_claim_that_needs_several_types_counts_no_more_against_limits_than_those_it_needs() -> None:
     kinds = [
-        instance_type(name, [offering(price=price)], {TEAM: name}, capacity=resources.of(cpu=cpu, memory="8Gi", pods=20))
+        instance_type(
+            name, [offering(price=price)], {TEAM: name}, capacity=resources.of(cpu=cpu, memory="8Gi", pods=20)
+        )
         for name, price, cpu in (("a", 1.0, 2), ("b", 1.2, 2), ("c", 20.0, 64))
     ]
     pool = node_pool(requirements=[requirement(TEAM, "Exists", minValues=2)], limits={"cpu": "70"})
