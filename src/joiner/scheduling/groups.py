@@ -158,6 +158,8 @@ class Groups:
         if known is None:
             known = Group(kind, term.topology_key, namespaces, selector)  # type: ignore[arg-type]
             self._fill(known, pod.spec.tolerations, counting=table is self._groups)
+            if table is self._inverse:
+                known.beyond = frozenset(self._universe.domains(term.topology_key)) - known.domains.keys()
             table[identity] = known
         return known
 

@@ -65,6 +65,8 @@ class Group:
         self.min_domains = min_domains
         self.node_filter = node_filter
         self.domains: dict[str, int] = {}
+        self.beyond: frozenset[str] = frozenset()
+        """Domains that no owner of the group can reach, so that whoever it keeps out elsewhere may be there."""
         self.occupied = False
         """Whether anybody is anywhere."""
         self.ranks: Mapping[str, int] = {}
@@ -82,7 +84,7 @@ class Group:
             self.kind, self.key, self.namespaces, self.selector, self.max_skew, self.min_domains, self.node_filter
         )
         made.domains, made.occupied = dict(self.domains), self.occupied
-        made.ranks, made.pins = self.ranks, self.pins
+        made.ranks, made.pins, made.beyond = self.ranks, self.pins, self.beyond
         return made
 
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -209,7 +211,9 @@ class Group:
 
     def _anti_affinity(self, pod: Requirement, node: Requirement) -> Requirement | None:
         # A domain that the group has never heard of has nobody in it.
-        possible = self._possible(node) if node.complement else sorted(node.values)
+        possible = sorted(node.values)
+        if node.complement:
+            possible = [*self._possible(node), *sorted(filter(node.has, self.beyond - self.domains.keys()))]
         free = [domain for domain in possible if not self.domains.get(domain, 0) and pod.has(domain)]
         if self.pins and len(free) > 1:
             free = [min(free, key=lambda domain: (self._rank(domain), domain))]

@@ -536,3 +536,20 @@ def test_a_claim_that_needs_several_types_counts_no_more_against_limits_than_tho
 
     assert not plan.refusals
     assert plan.price == 8.0
+
+
+def test_who_is_kept_out_elsewhere_may_be_where_those_who_keep_it_out_cannot_be() -> None:
+    shy = pod("shy", cpu="2", affinity=away_from("web", TEAM))
+    kinds = [instance_type(name, [offering()], {TEAM: name}) for name in ("red", "blue")]
+    red = node_pool("red", requirements=[requirement(TEAM, "In", "red")])
+    blue = node_pool("blue", requirements=[requirement(TEAM, "Exists")])
+    template = replace(
+        blue.spec.template, spec=replace(blue.spec.template.spec, taints=(Taint(key="x", effect="NoSchedule"),))
+    )
+    tainted = replace(blue, spec=replace(blue.spec, template=template))
+    tolerant = pod("web", cpu="1", labels={"app": "web"}, tolerations=[{"operator": "Exists"}])
+
+    plan = schedule(problem([shy, tolerant], red, tainted, types=kinds))
+
+    assert not plan.refusals
+    assert plan.claims[1].requirements[TEAM].values == {"blue"}
