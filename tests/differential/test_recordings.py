@@ -22,6 +22,8 @@ KNOWN: dict[str, tuple[str, str]] = {
 """Where we differ from the reference, in what, and why that is meant. One that no longer differs must go from this list."""
 
 UNSEEN = range(500, 506)
+FOUND = "found"
+"""Scenarios that a comparison showed to be answered badly, made by nobody's generator any more."""
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -71,7 +73,7 @@ def test_scenarios_that_were_never_recorded_get_valid_plans_too(family: str) -> 
 
 
 def test_there_is_a_recording_of_every_family() -> None:
-    assert set(FAMILIES) == set(generate.FAMILIES)
+    assert set(FAMILIES) == {*generate.FAMILIES, FOUND}
     assert sum(len(recordings(family)) for family in FAMILIES) >= 400
 
 

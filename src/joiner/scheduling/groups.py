@@ -256,8 +256,10 @@ class Universe:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = {}
+            asked = [mine for option in self._pools if (mine := option.catalog.requirements.get(key)) is not None]
+            named = frozenset(value for mine in asked for value in mine.values)
             for option in self._pools:
-                for value in sorted(_values(option, key)):
+                for value in sorted(_values(option, key, named)):
                     found.setdefault(value, []).append(option.pool.spec.template.spec.taints)
         return found
 
@@ -291,10 +293,16 @@ def _cost(option: PoolOption, key: str, domain: str) -> float:
     return round(math.fsum(costs) / len(costs), 9) if len(costs) else math.inf
 
 
-def _values(option: PoolOption, key: str) -> set[str]:
+def _values(option: PoolOption, key: str, named: frozenset[str]) -> set[str]:
+    """What nodes of the pool may have for a label.
+
+    Where types say nothing of it, a pool that leaves it open may give it any value that some pool names.
+    """
     own = option.catalog.requirements
     mine = own.get(key)
-    values = set(mine.values) if mine is not None and not mine.complement else set()
     index = option.catalog.index
     offered = index.labels.values(key, index.described(own))
-    return values | {value for value in offered if mine is None or mine.has(value)}
+    if mine is None:
+        return offered
+    values = offered | mine.values if offered or not mine.complement else named
+    return {value for value in values if mine.has(value)}

@@ -11,7 +11,7 @@ from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.finish import rounded
-from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn
+from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn, PinnedRun
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Policy, Problem
@@ -113,7 +113,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = trials.rescued(_in_turn(trials, net))
+        net = _pinned(trials, trials.rescued(_in_turn(trials, net)))
     if net.left_over() and net.reserved():
         net = _fewer_left(net, trials.on_the_market().one(type(net)))
     if net.left_over() and _limits_and_priorities(problem):
@@ -290,6 +290,11 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
             return net
     run = trials.one(InTurn)
     return net if net.left_over() < run.left_over() else run
+
+
+def _pinned(trials: _Trials, net: Run) -> Run:
+    """Another run, if it places all those and more."""
+    return next((run for run in trials.all((PinnedRun,)) if run.left_over() < net.left_over()), net)
 
 
 def _fewer_left(net: Run, run: Run) -> Run:

@@ -553,3 +553,20 @@ def test_who_is_kept_out_elsewhere_may_be_where_those_who_keep_it_out_cannot_be(
 
     assert not plan.refusals
     assert plan.claims[1].requirements[TEAM].values == {"blue"}
+
+
+def test_where_pods_keep_others_away_all_settle_early_if_that_places_more() -> None:
+    shy = pods(2, "shy", cpu="1", affinity=away_from("web", ZONE))
+
+    plan = schedule(problem([*pods(2, cpu="2"), *shy], types=(in_zones("m", "ab", 1.0),)))
+
+    assert not plan.refusals
+
+
+def test_a_pool_that_is_open_for_any_value_of_a_label_takes_one_that_another_pool_shuns() -> None:
+    anything = node_pool("any", requirements=[requirement(TEAM, "Exists")])
+    shuns = node_pool("shuns", requirements=[requirement(TEAM, "NotIn", "red")])
+
+    plan = schedule(problem([pod(topologySpreadConstraints=[spread_over("web", TEAM)])], anything, shuns))
+
+    assert [(claim.nodepool, claim.requirements[TEAM].values) for claim in plan.claims] == [("any", {"red"})]

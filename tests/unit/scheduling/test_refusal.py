@@ -23,8 +23,10 @@ from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL
 from joiner.model.nodepool import NodePool
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.requirements import similar_key
+from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.plan import Reason, Refusal
 from joiner.scheduling.problem import Problem, Storage
+from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
 TAINTS = [{"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]
@@ -180,7 +182,9 @@ def test_what_took_the_values_away_that_min_values_needs_is_said() -> None:
 
 def test_a_new_node_that_may_be_in_several_zones_is_said_to_count_in_each() -> None:
     shy = pod("shy", affinity=away_from("web", ZONE))
-    found = reason(problem([shy, *pods(1, cpu="2")]))
+    run = Run(problem([shy, *pods(1, cpu="2")]), Unlimited())
+    run.place()
+    (found,) = run.plan().refusals[0].reasons
 
     assert found.had == "a 1, b 1, c 1"
     assert found.hint == f"a new node that may still be launched in several of them counts in each ({ZONE})"
