@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Raw
 
+from joiner.admission.pods import spec_problems
 from joiner.admission.runtime import overlay_problems
 from joiner.catalog.build import Adjustments, Pipeline
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Overhead
@@ -30,6 +31,7 @@ from joiner.model.pod import Pod, PodCondition, PodSpec, PodStatus
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from joiner.model.workload import DaemonSet
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.desk import natural
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
@@ -290,7 +292,7 @@ def _with_node_class(pool: NodePool) -> NodePool:
 
 
 class _Specs:
-    """Specs by the bytes they are written in: of a thousand replicas one is read."""
+    """Specs by the bytes they are written in: of a thousand replicas one is read and judged."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, PodSpec] = {}
@@ -299,8 +301,25 @@ class _Specs:
         written = bytes(raw)
         known = self._known.get(written)
         if known is None:
-            known = self._known[written] = PodSpec() if written == b"null" else decoded(written, PodSpec)
+            known = PodSpec() if written == b"null" else decoded(written, PodSpec)
+            _judged(known)
+            self._known[written] = known
         return known
+
+
+def _judged(spec: PodSpec) -> None:
+    """Raise what an API server would say of the fields that are there; a scenario may leave out what it likes."""
+    if problems := list(spec_problems(spec)):
+        raise Malformed("; ".join(map(str, problems)))
+
+
+def _daemon_set(written: DaemonSet, number: int) -> DaemonSet:
+    try:
+        _judged(written.spec.template.spec)
+    except Malformed as error:
+        raise Unanswerable(f"daemonSets[{number}] ({written.name}): spec.template.spec: {error}") from None
+    placed: DaemonSet = _placed(written)
+    return placed
 
 
 def _pods(written: Iterable[WirePod], specs: _Specs, ignored: dict[str, str]) -> Iterator[Pod]:
@@ -401,7 +420,7 @@ def _holdings(wire: WireScenario, specs: _Specs, objects: _Objects) -> Holdings:
         nodes=nodes,
         claims=tuple(_claim(each) for each in wire.node_claims),
         pods=tuple(_bound(wire.bound_pods, specs)),
-        daemon_sets=tuple(_placed(each) for each in wire.daemon_sets),
+        daemon_sets=tuple(_daemon_set(each, number) for number, each in enumerate(wire.daemon_sets)),
         csi_nodes=objects.all(CSINode),
         storage=objects.storage(),
         budgets=objects.all(PodDisruptionBudget),

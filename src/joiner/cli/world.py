@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from joiner.admission import fieldnames
+from joiner.admission import fieldnames, pods
 from joiner.admission.judge import normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
@@ -43,7 +43,7 @@ KUBERNETES: Final[tuple[type[KubeObject], ...]] = (
     *(PersistentVolumeClaim, PersistentVolume, StorageClass),
     *(PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget),
 )
-"""Kinds of Kubernetes that are read, but not judged: that is for the API server."""
+"""Kinds of Kubernetes that are read, but judged only as far as a plan relies on it: the rest is for the API server."""
 
 C = TypeVar("C", bound=KubeObject)
 
@@ -121,7 +121,7 @@ def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Fin
             line = item.line_of(error.path)
             yield Finding(item.source, line, validate.label(item), error.path, "error", error.problem)
             continue
-        for problem in fieldnames.problems(item.data, kind):
+        for problem in (*pods.problems(made), *fieldnames.problems(item.data, kind)):
             yield validate.finding(item, problem)
         siblings = world.objects.setdefault(kind, {})
         made, key = _placed(made, len(siblings))

@@ -188,6 +188,17 @@ def test_an_object_of_the_wrong_shape_is_told_with_its_place() -> None:
     assert "<stdin>:21: error: Deployment/web: spec.replicas: Expected `int`" in text
 
 
+def test_what_an_api_server_would_refuse_is_told_with_its_place() -> None:
+    skewed = ", topologySpreadConstraints: [{topologyKey: a, maxSkew: 0, whenUnsatisfiable: Never}]"
+    code, text = plan(POOL, deployment(replicas=-5, more=skewed), pod("taking", cpu="-1"))
+
+    assert code == 1
+    assert "<stdin>:21: error: Deployment/web: spec.replicas: -5 is less than 0; 0 or more is allowed" in text
+    assert "topologySpreadConstraints[0].maxSkew: 0 is less than 1" in text
+    assert "'Never' is not one of the allowed values\n    allowed: DoNotSchedule, ScheduleAnyway" in text
+    assert "Pod/taking: spec.containers[0].resources.requests.cpu: -1 is less than 0" in text
+
+
 def test_a_number_of_pods_that_nobody_means_is_refused() -> None:
     code, text = plan(POOL, deployment(replicas=10**9))
 

@@ -122,7 +122,9 @@ def test_pods_that_request_only_one_of_the_two_are_told_by_which_is_missing() ->
             ["affinity.nodeAffinity.required:", "requiredDuringSchedulingIgnoredDuringExecution"],
             id="affinity",
         ),
-        pytest.param(", tolerations: [{keyy: a}]", ["spec.tolerations[0].keyy:", "mean: key"], id="in a list"),
+        pytest.param(
+            ", tolerations: [{keyy: a, operator: Exists}]", ["spec.tolerations[0].keyy:", "mean: key"], id="in a list"
+        ),
         pytest.param(
             ", initContainers: [{resources: {requests: {mem: 1Gi}}}]",
             ["resources.requests.mem: Kubernetes knows no such resource", "mean: memory"],

@@ -86,6 +86,7 @@ def test_pods_that_are_written_the_same_share_their_spec() -> None:
             id="of a DaemonSet",
         ),
         pytest.param(pod("p", cpu="much"), "'much' is not a quantity", id="not to be understood"),
+        pytest.param(pod("p", cpu="-1"), "containers[0].resources.requests.cpu: -1 is less than 0", id="not allowed"),
     ],
 )
 def test_a_pod_that_is_not_for_us_is_noted_and_left_out(written: dict[str, Any], words: str) -> None:
@@ -228,6 +229,16 @@ def test_options_become_the_policy() -> None:
             {"boundPods": [{"metadata": {"name": "b"}, "spec": {"containers": 1}}]},
             "boundPods[0] (b): spec: Expected `array`, got `int` - at `$.containers`",
             id="a bad bound pod",
+        ),
+        pytest.param(
+            {"boundPods": [pod("b", cpu="-1", spec={"nodeName": "n"})]},
+            "boundPods[0] (b): spec: containers[0].resources.requests.cpu: -1 is less than 0; 0 or more is allowed",
+            id="a bound pod that gives room",
+        ),
+        pytest.param(
+            {"daemonSets": [{"metadata": {"name": "d"}, "spec": {"template": pod(cpu="-1")}}]},
+            "daemonSets[0] (d): spec.template.spec: containers[0].resources.requests.cpu: -1 is less than 0",
+            id="a daemon that gives room",
         ),
         pytest.param({"deletingNodes": ["n"]}, "deletingNodes: no such node(s) ['n']", id="no such node"),
         pytest.param({"objects": [{"kind": "CSINode", "spec": 1}]}, "objects[0]: Expected `object`", id="a bad object"),
