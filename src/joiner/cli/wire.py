@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Raw
 
-from joiner.model import quantity
+from joiner.model import fieldpath, quantity
 from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta, Value
 from joiner.model.node import Node
@@ -124,14 +124,14 @@ def decoded(data: bytes | Raw, kind: type[T], where: str = "") -> T:
         return msgspec.json.decode(data, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
         if b"null" not in bytes(data):
-            raise Malformed(_at(where, problem)) from None
+            raise Malformed(_at(where, problem) + _allowed(problem, kind)) from None
     except _NOT_JSON as problem:
         raise Malformed(_at(where, problem)) from None
     cleaned = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
     try:
         return msgspec.json.decode(cleaned, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
-        raise Malformed(_at(where, problem)) from None
+        raise Malformed(_at(where, problem) + _allowed(problem, kind)) from None
 
 
 def _at(where: str, problem: Exception) -> str:
@@ -139,6 +139,13 @@ def _at(where: str, problem: Exception) -> str:
     if not where:
         return str(problem)
     return f"{said}{inside}.{where}{rest}" if inside else f"{rest} - at `$.{where}`"
+
+
+def _allowed(problem: Exception, kind: Any) -> str:
+    """The words that would have been right, where one of a few was asked for."""
+    said, _, path = str(problem).rpartition(" - at `$")
+    words = fieldpath.allowed(kind, path.removesuffix("`")) if said.startswith("Invalid enum value") else ()
+    return f"; allowed: {', '.join(words)}" if words else ""
 
 
 def _without_nulls(raw: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from joiner.admission import fieldnames, pods
+from joiner.admission import fieldnames, misread, pods
 from joiner.admission.judge import normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
@@ -118,8 +118,7 @@ def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Fin
         try:
             made = as_written(decode(normalise(item.data)[0], kind), item.source)
         except DecodeError as error:
-            line = item.line_of(error.path)
-            yield Finding(item.source, line, validate.label(item), error.path, "error", error.problem)
+            yield validate.finding(item, misread.problem(error, item.data, kind))
             continue
         for problem in (*pods.problems(made), *fieldnames.problems(item.data, kind)):
             yield validate.finding(item, problem)

@@ -185,7 +185,7 @@ def test_an_object_of_the_wrong_shape_is_told_with_its_place() -> None:
     code, text = plan(POOL, deployment().replace("replicas: 3", "replicas: many"))
 
     assert code == 1
-    assert "<stdin>:21: error: Deployment/web: spec.replicas: Expected `int`" in text
+    assert "<stdin>:21: error: Deployment/web: spec.replicas: must be a whole number, not the text 'many'" in text
 
 
 def test_what_an_api_server_would_refuse_is_told_with_its_place() -> None:

@@ -242,7 +242,7 @@ def test_options_become_the_policy() -> None:
         ),
         pytest.param({"deletingNodes": ["n"]}, "deletingNodes: no such node(s) ['n']", id="no such node"),
         pytest.param({"objects": [{"kind": "CSINode", "spec": 1}]}, "objects[0]: Expected `object`", id="a bad object"),
-        pytest.param({"options": {"preferencePolicy": "Maybe"}}, "Invalid enum value 'Maybe'", id="no such policy"),
+        pytest.param({"options": {"preferencePolicy": "Maybe"}}, "allowed: Respect, Ignore", id="no such policy"),
     ],
 )
 def test_a_scenario_that_cannot_be_read_says_why_and_keeps_its_name(fields: dict[str, Any], words: str) -> None:
