@@ -1,7 +1,7 @@
 """Scenario files as they are written: the shape of the JSON, and where in a file one scenario ends and the next begins.
 
 Nothing is filled in or judged here. Specs of pods stay bytes, so that pods which are written the same can share one; types stay
-bytes, so that only one at a time is there in both forms.
+bytes, so that only one at a time is there in both forms; pools and overlays do, so that one that cannot be read can be left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,8 +15,6 @@ from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta, Value
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodeoverlay import NodeOverlay
-from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
 from joiner.model.quantity import Quantity
 from joiner.model.requirement import SelectorRequirement
@@ -92,12 +90,14 @@ class WireScenario(Value):
     """A scenario as it is written."""
 
     name: str = ""
-    node_pools: tuple[NodePool, ...] = ()
+    node_pools: tuple[Raw, ...] = ()
+    """Each a `NodePool`."""
     instance_types: tuple[Raw, ...] = ()
     """Each a `WireType`."""
     instance_types_file: str = ""
     instance_types_by_node_pool: Mapping[str, tuple[str, ...]] = {}
-    node_overlays: tuple[NodeOverlay, ...] = ()
+    node_overlays: tuple[Raw, ...] = ()
+    """Each a `NodeOverlay`."""
     pods: tuple[WirePod, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     nodes: tuple[Node, ...] = ()

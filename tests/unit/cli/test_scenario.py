@@ -189,6 +189,33 @@ def test_an_overlay_that_makes_no_sense_says_so_and_is_left_out() -> None:
     assert found.problem.pools[0].catalog.types[0].offerings[0].price == 0.2
 
 
+def test_an_overlay_that_cannot_be_read_is_left_out_and_the_others_are_applied() -> None:
+    found = overlays(("a", {"requirements": [requirement("k", operator="Inn")]}), ("b", {"price": "1"}))
+
+    where = "`$.nodeOverlays[0].spec.requirements[0].operator`"
+    assert found.overlays["a"].startswith(
+        f"RuntimeValidation: Invalid enum value 'Inn' - at {where}; allowed: In, NotIn,"
+    )
+    assert found.overlays["b"] == "applied"
+    assert found.problem.pools[0].catalog.types[0].offerings[0].price == 1
+
+
+def unreadable_pool(name: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"requirements": [requirement("k", operator="Is")]}}},
+    }
+
+
+def test_a_pool_that_cannot_be_read_is_left_out_and_the_others_are_asked() -> None:
+    found = read(nodePools=[unreadable_pool("bad"), {"metadata": {"name": "good"}}], pods=[pod("p")])
+    told = answer.told(found, Plan())
+
+    assert [each.pool.name for each in found.problem.pools] == ["good"]
+    assert "'Is' - at `$.nodePools[0].spec" in told["nodePools"]["bad"]
+    assert told["nodePools"]["bad"].endswith("; allowed: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte")
+
+
 def test_overlays_can_be_switched_off() -> None:
     found = overlays(("a", {"price": "1"}), nodeOverlay=False)
 
@@ -221,6 +248,15 @@ def test_options_become_the_policy() -> None:
         ),
         pytest.param(
             {"instanceTypes": [instance_type(offerings=3)]}, "`$.instanceTypes[0].offerings`", id="no offerings"
+        ),
+        pytest.param(
+            {"nodePools": [unreadable_pool("a")]}, "NodePool a: Invalid enum value 'Is'", id="no readable pool"
+        ),
+        pytest.param({"nodePools": [3]}, "this is no scenario: Expected `object`, got `int`", id="no pool"),
+        pytest.param(
+            {"instanceTypes": [instance_type(offerings=[offering(), offering(price=-1)])]},
+            'instance type "four": offerings[1].price: -1 is no price; allowed is a number of dollars an hour, 0 or more',
+            id="no price",
         ),
         pytest.param({"instanceTypesByNodePool": {"default": ["x"]}}, 'no type "x"', id="no such type"),
         pytest.param({"instanceTypesFile": "gone.json"}, "instanceTypesFile gone.json: No such", id="no such file"),
