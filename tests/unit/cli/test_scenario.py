@@ -200,6 +200,18 @@ def test_an_overlay_that_cannot_be_read_is_left_out_and_the_others_are_applied()
     assert found.problem.pools[0].catalog.types[0].offerings[0].price == 1
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [{"price": "-1"}, {"price": "much"}, {"priceAdjustment": "less"}],
+    ids=["negative", "no number", "no change"],
+)
+def test_an_overlay_with_a_price_that_is_none_is_left_out(spec: dict[str, str]) -> None:
+    found = overlays(("a", spec))
+
+    assert "RuntimeValidation: " in found.overlays["a"]
+    assert found.problem.pools[0].catalog.types[0].offerings[0].price == 0.2
+
+
 def unreadable_pool(name: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name},
