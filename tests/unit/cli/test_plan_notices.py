@@ -89,6 +89,40 @@ def test_kinds_that_say_nothing_about_places_are_passed_over_in_silence() -> Non
     assert notes(*(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))) == ""
 
 
+# -- the market ----------------------------------------------------------------------------------------------------------
+
+
+def overlay(name: str, price: str, family: str = "c") -> str:
+    chosen = f"[{{key: karpenter.kwok.sh/instance-family, operator: In, values: [{family}]}}]"
+    head = f"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {{name: {name}}}\n"
+    return f'{head}spec: {{requirements: {chosen}, price: "{price}"}}\n'
+
+
+SETTINGS = """\
+apiVersion: karpenter.sh/v1alpha1
+kind: InstanceType
+metadata: {name: c-4x-amd64-linus}
+spec: {resources: {cpu: "5"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        pytest.param(
+            [overlay("one", "1"), overlay("two", "2")], "NodeOverlays one and two have the same", id="conflict"
+        ),
+        pytest.param([SETTINGS], "InstanceType c-4x-amd64-linus names no type of this provider", id="no such type"),
+        pytest.param([SETTINGS], "did you mean c-4x-amd64-linux?", id="a type like it"),
+        pytest.param(
+            [overlay("one", "1", "zz")], "NodeOverlay one matches nothing that NodePool default can", id="idle"
+        ),
+    ],
+)
+def test_what_is_odd_about_overlays_and_settings_is_told(documents: list[str], said: str) -> None:
+    assert said in notes(pod("a"), *documents)
+
+
 # -- pods ----------------------------------------------------------------------------------------------------------------
 
 
