@@ -4,6 +4,7 @@ Manifests and scenarios are two ways to ask; each is imported only when it is us
 """
 
 import click
+from click.core import ParameterSource
 
 from joiner.cli import inputs, output, planoptions
 
@@ -87,6 +88,10 @@ def command(
             or any(dial is not None for dial in dials)
         ):
             raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
+        if form != output.JSON and ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"--scenario answers in lines of JSON, not as {form}: leave out -o, or write -o json."
+            )
         from joiner.cli import planscenarios
 
         planscenarios.answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))

@@ -47,6 +47,8 @@ METADATA_NAME = "kubernetes.io/metadata.name"
 PODS_MAX: Final = 1_000_000
 """More pods than this are taken for a slip of the finger."""
 
+_NOBODY: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
+
 W = TypeVar("W", bound="Workload | DaemonSet")
 
 
@@ -101,6 +103,7 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
     )
     heads = {pod.key: families.head(pod) for pod in queue}
     said = (
+        *(() if queue else (_NOBODY,)),
         *notes,
         *missed,
         *assumed,

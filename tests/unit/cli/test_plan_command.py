@@ -171,6 +171,8 @@ def test_explain_speaks_json_too() -> None:
     [
         pytest.param([], "Name manifests with -f, or a scenario file with --scenario.", id="nothing"),
         pytest.param(["--scenario", "x", "-f", "y"], "--scenario stands alone", id="both"),
+        pytest.param(["--scenario", "-"], "<stdin>: holds no scenario: it is empty", id="an empty scenario"),
+        pytest.param(["--scenario", "x", "-o", "yaml"], "lines of JSON, not as yaml: leave out -o", id="no JSON"),
         pytest.param(["--scenario", "gone.json"], "gone.json: cannot be read: No such file", id="no such file"),
     ],
 )

@@ -86,7 +86,9 @@ def test_objects_of_one_kind_are_told_in_one_line() -> None:
 
 
 def test_kinds_that_say_nothing_about_places_are_passed_over_in_silence() -> None:
-    assert notes(*(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))) == ""
+    silent = (f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))
+
+    assert notes(pod("a"), *silent) == ""
 
 
 # -- the market ----------------------------------------------------------------------------------------------------------
@@ -130,7 +132,14 @@ def test_a_pod_that_is_given_twice_counts_once_and_is_told() -> None:
     found, _ = run(NODE, pod("a", node="there", uid="x"), pod("a"))
 
     assert found["summary"]["pods"] == 0
-    assert found["notes"] == ["Pod a: given more than once; each counts once"]
+    assert "Pod a: given more than once; each counts once" in found["notes"]
+
+
+def test_files_in_which_nobody_waits_are_told() -> None:
+    said = "no pod in these files is waiting for a node, so there is nothing to plan for"
+
+    assert said in notes(NODE, pod("a", node="there"))
+    assert said not in notes(pod("a"))
 
 
 def test_pods_without_requests_are_told_with_their_number() -> None:
