@@ -1,12 +1,12 @@
 """Manifests turned into a scheduling problem: the pods that would wait, and everything that decides where they can go."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from typing import Any, Final, TypeVar
 
-from joiner.cli import passedover
+from joiner.cli import notwaiting, passedover
 from joiner.cli.buffers import Sources
 from joiner.cli.cluster import Holdings, picture
 from joiner.cli.storage import completed
@@ -61,6 +61,8 @@ class Question:
     """Pod (`namespace/name`) to kind, namespace and name of the workload it belongs to."""
     notes: tuple[str, ...] = ()
     """What had to be assumed, and what was left out."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Pods that do not wait (`namespace/name`), and what they do instead."""
 
 
 def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spread: Defaults | None = None) -> Question:
@@ -111,7 +113,7 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
         *_modest(queue, heads),
         *passedover.notes(world.others, KUBERNETES),
     )
-    return Question(problem, heads, said)
+    return Question(problem, heads, said, notwaiting.reasons(world))
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------------

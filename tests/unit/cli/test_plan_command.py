@@ -290,7 +290,32 @@ def test_a_strict_plan_fails_when_somebody_is_left_over() -> None:
     assert CliRunner().invoke(cli, ["plan", "-f", lesson, "--strict"]).exit_code == 1
 
 
-def test_a_workload_that_is_asked_about_is_answered_with_one_of_its_pods() -> None:
-    lesson = str(Path(__file__).resolve().parents[3] / "examples" / "17-a-first-plan")
+WORKLOAD_ELSEWHERE = deployment().replace("{name: web}", "{name: web, namespace: shop}", 1)
+DAEMONS = deployment("agent").replace("kind: Deployment", "kind: DaemonSet").replace("  replicas: 3\n", "")
+GATED = pod("gated").replace("spec: {", "spec: {schedulingGates: [{name: budget}], ")
+DONE = pod("done") + "status: {phase: Succeeded}\n"
 
-    assert "did you mean web-0?" in CliRunner().invoke(cli, ["plan", "-f", lesson, "--explain", "web"]).output
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param(
+            "web", "no pod web is waiting for a node: it is a Deployment; did you mean shop/web-0?", id="workload"
+        ),
+        pytest.param("shop/web", "it is a Deployment; did you mean shop/web-0?", id="workload in a namespace"),
+        pytest.param("web-00", "no pod web-00 is waiting for a node; did you mean shop/web-0?", id="a slip"),
+        pytest.param("other/web", "no pod other/web is waiting for a node", id="another namespace"),
+        pytest.param("there-0", "there-0 is not waiting for a node: it is on node there already", id="running"),
+        pytest.param(
+            "gated", "gated is not waiting for a node: it is held back by scheduling gates: budget", id="gated"
+        ),
+        pytest.param("done", "done is not waiting for a node: it has run to its end (Succeeded)", id="done"),
+        pytest.param("agent", "it is a DaemonSet, and its pods come with every node", id="daemons"),
+    ],
+)
+def test_who_is_asked_about_and_does_not_wait_is_told_what_it_does(name: str, words: str) -> None:
+    world = (POOL, NODE, pod("there-0", node="there"), GATED, DONE, DAEMONS, WORKLOAD_ELSEWHERE)
+    code, text = plan(*world, arguments=("--explain", name))
+
+    assert code == 1
+    assert words in text
