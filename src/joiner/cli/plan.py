@@ -74,8 +74,8 @@ def command(
     """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
 
     Reads NodePools, their NodeClasses, overlays and settings; Pods, Deployments, StatefulSets, ReplicaSets and Jobs;
-    DaemonSets; Nodes, NodeClaims and bound Pods as kubectl prints them; and storage, priority, runtime and limit objects
-    where they matter. Nothing is changed anywhere.
+    DaemonSets; CapacityBuffers; Nodes, NodeClaims and bound Pods as kubectl prints them; and storage, priority, runtime and
+    limit objects where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
         dials = (node_price, spot_width, spot_width_cost, scheduler_config)

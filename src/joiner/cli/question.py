@@ -223,7 +223,13 @@ def _controllers(world: World) -> tuple[Controller, ...]:
 
 def _doubled(world: World) -> Iterator[str]:
     for kind, names in sorted(world.doubled.items()):
-        yield f"{kind} {passedover.listed(names)}: given more than once; each counts once"
+        alike = [name for name, place in names.items() if not place]
+        if alike:
+            yield f"{kind} {passedover.listed(alike)}: given more than once; each counts once"
+        differing = [f"{name} ({place})" for name, place in names.items() if place]
+        if differing:
+            said = "given more than once, and not alike; only what stands at the place in brackets counts"
+            yield f"{kind} {passedover.listed(differing)}: {said}"
 
 
 def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:

@@ -208,19 +208,29 @@ def test_a_number_of_pods_that_nobody_means_is_refused() -> None:
     assert "Deployment web wants 1,000,000,000 pods; plans are made for at most 1,000,000" in text
 
 
-def test_room_for_buffers_is_planned_for() -> None:
-    buffer = """\
+BUFFER = """\
 apiVersion: autoscaling.x-k8s.io/v1beta1
 kind: CapacityBuffer
 metadata: {name: spare}
 spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}
 """
-    found = planned(POOL, deployment(), buffer)
+
+
+def test_room_for_buffers_is_planned_for() -> None:
+    found = planned(POOL, deployment(), BUFFER)
 
     assert [pod for claim in found["claims"] for pod in claim["pods"] if "spare" in pod] == [
         "default/capacity-buffer-spare-0",
         "default/capacity-buffer-spare-1",
     ]
+
+
+def test_the_headline_tells_how_many_pods_are_spare() -> None:
+    said = "5 of 5 pods placed: 5 on new nodes; 2 of the pods only keep room for a CapacityBuffer\n"
+
+    assert said in plan(POOL, deployment(), BUFFER)[1]
+    assert "CapacityBuffer" not in plan(POOL, deployment())[1]
+    assert planned(POOL, deployment(), BUFFER)["summary"]["sparePods"] == 2
 
 
 # -- scenarios -----------------------------------------------------------------------------------------------------------

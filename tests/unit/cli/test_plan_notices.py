@@ -135,6 +135,14 @@ def test_a_pod_that_is_given_twice_counts_once_and_is_told() -> None:
     assert "Pod a: given more than once; each counts once" in found["notes"]
 
 
+def test_of_pods_that_are_given_twice_and_differ_it_is_told_which_counts() -> None:
+    found, _ = run(pod("a"), pod("b"), pod("a", cpu="2"), pod("b"))
+
+    assert "Pod a (<stdin>:27): given more than once, and not alike; only what stands at" in "\n".join(found["notes"])
+    assert "Pod b: given more than once; each counts once" in found["notes"]
+    assert found["claims"][0]["requests"]["cpu"] == "3"
+
+
 def test_files_in_which_nobody_waits_are_told() -> None:
     said = "no pod in these files is waiting for a node, so there is nothing to plan for"
 
