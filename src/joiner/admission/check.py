@@ -67,7 +67,7 @@ def check(schema: Schema, value: Any, path: str, found: Found, old: Any = None) 
     everything at once. An API server would stop before the rules.
     """
     if not _has_shape(schema.shape, value):
-        found.say(path, _shape_message(schema.shape, value))
+        found.say(path, shape_message(schema.shape, value))
         return False
     sound = _check_parts(schema, value, path, found, old)
     _check_value(schema, value, path, found)
@@ -118,7 +118,8 @@ def _has_shape(shape: Shape, value: Any) -> bool:
     return isinstance(value, _PYTHON[shape])
 
 
-def _shape_message(shape: Shape, value: Any) -> str:
+def shape_message(shape: Shape, value: Any) -> str:
+    """What is said of a value that has not the shape it should have."""
     message = f"must be {_NAMES[shape]}, not {_shown_type(value)}"
     if shape in (Shape.TEXT, Shape.SCALAR, Shape.QUANTITY) and isinstance(value, bool | int | float):
         text = getattr(value, "text", str(value).lower() if isinstance(value, bool) else str(value))

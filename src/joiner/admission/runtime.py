@@ -61,6 +61,8 @@ def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Prob
         *_selected("spec.selector.matchLabels", selector.match_labels, vocabulary),
         *_expressions("spec.selector.matchExpressions", selector.match_expressions, vocabulary),
         *_expressions("spec.requirements", overlay.spec.requirements, vocabulary),
+        *_price("spec.price", overlay.spec.price or "0"),
+        *_price_change("spec.priceAdjustment", overlay.spec.price_adjustment or "0"),
     )
 
 
@@ -195,11 +197,21 @@ def _odd_key(path: str, key: str, vocabulary: Vocabulary) -> Iterator[Problem]:
         yield _warned(path, f"{key} is not a label that Joiner or the provider is known to set", nearest=likely)
 
 
+def _price(path: str, text: str) -> Iterator[Problem]:
+    if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
+        yield Problem(path=path, message=f"{text!r} is not a price: write a number that is not negative, like 0.40")
+
+
+def _price_change(path: str, text: str) -> Iterator[Problem]:
+    if _NUMBER.fullmatch(text.lstrip("+-").removesuffix("%")) is None:
+        message = f"{text!r} is not a change of a price: write a signed amount like +0.05, or a share like -10%"
+        yield Problem(path=path, message=message)
+
+
 def _offering_value(path: str, key: str, value: str | float, vocabulary: Vocabulary) -> Iterator[Problem]:
     text = str(value)
     if key == labels.PRICE:
-        if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
-            yield Problem(path=path, message=f"{text!r} is not a price: write a number that is not negative, like 0.40")
+        yield from _price(path, text)
         return
     if why := labels.key_problem(key):
         yield Problem(path=path, message=f"the label key {key!r} {why}")

@@ -13,6 +13,9 @@ from joiner.requirements import Requirements
 UNLIMITED: Final = 2**32 - 1
 """How many instances an offering without a count can launch."""
 
+ALLOWED_PRICE: Final = "allowed is a number of dollars an hour, 0 or more"
+"""Said wherever somebody writes another one."""
+
 RESERVED_DIVISOR: Final = 10_000_000
 """A reserved offering is shown at its on-demand price divided by this, so that it is below every other one, in order."""
 

@@ -73,6 +73,7 @@ def told(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         "ignored": dict(sorted(ignored.items())),
         "notAttempted": _names(plan.not_attempted),
         "overlays": dict(sorted(scenario.overlays.items())),
+        "nodePools": dict(sorted(scenario.refused.items())),
     }
     result |= {field: content for field, content in more.items() if content}
     result["summary"] = _summary(scenario, plan, claims, nodes)

@@ -9,7 +9,7 @@ from joiner.catalog import choice, explain
 from joiner.catalog.build import Catalog
 from joiner.catalog.explain import price_text
 from joiner.catalog.market import InstanceType, Offering
-from joiner.cli import output
+from joiner.cli import marketnotes, output
 from joiner.cli.output import Cell, Column, Table
 from joiner.cli.storefront import Storefront, View
 from joiner.cloud.sources.catalogue import unpriced
@@ -49,7 +49,7 @@ def _show(view: View, names: tuple[str, ...], explained: bool, limit: int) -> No
     )
     click.echo(f"  catalogue: {view.prices}{_without_price(catalog)}")
     click.echo(f"  generation: {view.generation} ({', '.join(view.stats.moved)})")
-    for line in (*_conflicts(catalog), *_settings(catalog), *_misplaced(view)):
+    for line in marketnotes.of_pool(view):
         click.echo(f"  {output.styled('warning', 'yellow')}: {line}")
     for line in _overlaps(catalog) if explained else ():
         click.echo(f"  note: {line}")
@@ -88,23 +88,6 @@ def _without_price(catalog: Catalog) -> str:
     return f"; {count} types have no price and cannot be bought" if count else ""
 
 
-def _conflicts(catalog: Catalog) -> Iterator[str]:
-    for each in catalog.market.conflicts:
-        yield (
-            f"NodeOverlays {each.loser} and {each.winner} have the same weight and both set {each.field}, for example on"
-            f" {each.example}; {each.winner} wins. Give one of them a higher weight"
-        )
-
-
-def _settings(catalog: Catalog) -> Iterator[str]:
-    for outcome in catalog.market.settings:
-        if not outcome.found:
-            yield f"InstanceType {outcome.name} names no type of this provider; its settings have no effect here"
-        for number, entry in enumerate(outcome.entries):
-            if entry.problem:
-                yield f"InstanceType {outcome.name}: spec.offerings[{number}] can never be bought: {entry.problem}"
-
-
 def _overlaps(catalog: Catalog) -> Iterator[str]:
     for outcome in catalog.market.settings:
         for number, entry in enumerate(outcome.entries):
@@ -113,13 +96,6 @@ def _overlaps(catalog: Catalog) -> Iterator[str]:
                     f"InstanceType {outcome.name}: spec.offerings[{number}] gives way to spec.offerings[{other}]"
                     " where both cover an offering"
                 )
-
-
-def _misplaced(view: View) -> Iterator[str]:
-    name = view.pool.spec.template.spec.node_class_ref.name
-    for each in view.details.reservations:
-        if each.misplaced:
-            yield f"NodeClass {name}: capacity reservation {each.reservation.id} fits nothing: {each.problem}"
 
 
 def _funnel(catalog: Catalog) -> Table:

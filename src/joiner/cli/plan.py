@@ -4,6 +4,7 @@ Manifests and scenarios are two ways to ask; each is imported only when it is us
 """
 
 import click
+from click.core import ParameterSource
 
 from joiner.cli import inputs, output, planoptions
 
@@ -73,8 +74,8 @@ def command(
     """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
 
     Reads NodePools, their NodeClasses, overlays and settings; Pods, Deployments, StatefulSets, ReplicaSets and Jobs;
-    DaemonSets; Nodes, NodeClaims and bound Pods as kubectl prints them; and storage, priority, runtime and limit objects
-    where they matter. Nothing is changed anywhere.
+    DaemonSets; CapacityBuffers; Nodes, NodeClaims and bound Pods as kubectl prints them; and storage, priority, runtime and
+    limit objects where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
         dials = (node_price, spot_width, spot_width_cost, scheduler_config)
@@ -87,6 +88,10 @@ def command(
             or any(dial is not None for dial in dials)
         ):
             raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
+        if form != output.JSON and ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"--scenario answers in lines of JSON, not as {form}: leave out -o, or write -o json."
+            )
         from joiner.cli import planscenarios
 
         planscenarios.answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))

@@ -19,6 +19,7 @@ def as_data(view: View) -> dict[str, Any]:
     return {
         "summary": {
             "pods": len(view.question.problem.pods),
+            "sparePods": view.spare,
             "newNodes": len(plan.claims),
             "podsOnNewNodes": sum(len(claim.pods) for claim in plan.claims),
             "podsOnExistingNodes": sum(map(len, plan.placements.values())),

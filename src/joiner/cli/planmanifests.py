@@ -3,11 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import click
 
-from joiner.cli import output, plandata, planview, podview, standin, storefront
+from joiner.cli import marketnotes, output, plandata, planview, podview, standin, storefront
 from joiner.cli.question import ask
 from joiner.cli.world import Unsound, World, load
 from joiner.clock import SystemClock
@@ -65,6 +66,7 @@ def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
     # A pool that keeps a number of nodes asks no pods.
     pools = [each for each in opened.views if each.pool.spec.replicas is None]
     question = ask(world, pools, SystemClock().now(), policy, spread)
+    question = replace(question, notes=(*marketnotes.of_all(opened), *question.notes))
     for note in (*missed, *question.notes):
         click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
     prices = tuple(dict.fromkeys(each.prices for each in pools))

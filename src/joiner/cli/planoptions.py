@@ -1,5 +1,6 @@
 """Options of `joiner plan` that say how to plan: the two dials, and what the cluster's own scheduler is told."""
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,13 +24,24 @@ _SCHEDULER_CONFIG = (
 )
 
 
+class _Fraction(click.FloatRange):
+    """A number from 0 on. What is no number, or endless, is refused: it would pass every comparison, or none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or click's usual complaint."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number; a number of 0 or more is allowed.", param, ctx)
+        return number
+
+
 def options(function: F) -> F:
     """The options of a command that plans."""
     for each in reversed(
         (
-            click.option("--node-price", type=click.FloatRange(min=0), metavar="FRACTION", help=_NODE_PRICE),
+            click.option("--node-price", type=_Fraction(min=0), metavar="FRACTION", help=_NODE_PRICE),
             click.option("--spot-width", type=click.IntRange(min=0), metavar="TYPES", help=_SPOT_WIDTH),
-            click.option("--spot-width-cost", type=click.FloatRange(min=0), metavar="FRACTION", help=_SPOT_WIDTH_COST),
+            click.option("--spot-width-cost", type=_Fraction(min=0), metavar="FRACTION", help=_SPOT_WIDTH_COST),
             click.option("--scheduler-config", type=click.Path(), metavar="FILE", help=_SCHEDULER_CONFIG),
         )
     ):

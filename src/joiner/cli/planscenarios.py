@@ -17,7 +17,11 @@ from joiner.scheduling.schedule import load, schedule
 def answer_all(name: str, *, debug: bool) -> None:
     """A line for each scenario, in order, as soon as it is there. One that cannot be answered does not stop the others."""
     folder = "" if name == "-" else os.path.dirname(name)
-    for data in wire.split(_bytes(name)):
+    whole = _bytes(name)
+    if not whole or whole.isspace():
+        source = inputs.STDIN if name == "-" else name
+        raise inputs.InputProblem(source, "holds no scenario: it is empty", "a scenario is an object in JSON")
+    for data in wire.split(whole):
         for result in _answers(data, folder, debug=debug):
             click.echo(msgspec.json.encode(result))
             sys.stdout.flush()

@@ -18,6 +18,7 @@ from joiner.scheduling.blame import blame
 from joiner.scheduling.merits import Cost
 from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
 from joiner.scheduling.reporter import Attempt
+from joiner.state.buffers import is_virtual
 
 HOURS_A_MONTH: Final = 730
 _SHOWN_PLACES: Final = 4
@@ -53,6 +54,11 @@ class View:
         """What pods can use on the node, bought as planned."""
         first = claim.options[0]
         return self._types[claim.nodepool][first.name].allocatable(first.offering)
+
+    @cached_property
+    def spare(self) -> int:
+        """How many of the pods stand for room that buffers keep."""
+        return sum(map(is_virtual, self.question.problem.pods))
 
     def workload(self, pod: str) -> str:
         """The workload of a pod, as people call it."""
@@ -94,7 +100,8 @@ def _headline(view: View) -> str:
         f"{new + old} of {counted(len(view.question.problem.pods), 'pod')} placed"
         + (f": {', '.join(places)}" if places else ""),
     ]
-    return "; ".join([*parts, *([f"{left} left over"] if left else [])])
+    more = ((left, f"{left} left over"), (view.spare, f"{view.spare} of the pods only keep room for a CapacityBuffer"))
+    return "; ".join([*parts, *(text for count, text in more if count)])
 
 
 def money(price: float) -> str:

@@ -1,6 +1,6 @@
 """The story of a single pod: where it goes and why that was bought, or everything that keeps it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,17 +53,36 @@ def explain(view: View, name: str, form: str, *, priced: bool) -> None:
 
 def _found(view: View, name: str) -> str:
     known = [pod.key for pod in view.question.problem.pods]
+    found = _called(name, known)
+    if found is not None:
+        return found
+    others = view.question.others
+    other = _called(name, others)
+    if other is not None:
+        raise Unsound(f"{short(other)} is not waiting for a node: it {others[other]}")
+    raise Unsound(f"no pod {name} is waiting for a node{_hint(view, name, known)}")
+
+
+def _called(name: str, known: Collection[str]) -> str | None:
+    """The one that is called so: in the namespace that is named, in the default one, or in the only one that has it."""
     wanted = name if "/" in name else f"default/{name}"
     if wanted in known:
         return wanted
-    alike = [each for each in known if each.endswith(f"/{name}")]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
+    alike = [each for each in known if each.endswith(f"/{name}")] if "/" not in name else []
+    if len(alike) > 1:
         raise Unsound(f"there are several pods {name}: {', '.join(alike)}; name one with its namespace")
-    members = [each for each in known if each.startswith(f"{wanted}-")]
-    near = members[0] if members else nearest(wanted, known)
-    raise Unsound(f"no pod {name} is waiting for a node{f'; did you mean {short(near)}?' if near else ''}")
+    return alike[0] if alike else None
+
+
+def _hint(view: View, name: str, known: Sequence[str]) -> str:
+    """A pod of the workload of that name, in whichever namespace; else the pod whose name looks most alike."""
+    namespace, _, plain = name.rpartition("/")
+    for pod, (kind, where, workload) in view.question.workloads.items():
+        if workload == plain and where == (namespace or where):
+            return f": it is a {kind}; did you mean {short(pod)}?"
+    by_name = {pod.partition("/")[2]: pod for pod in reversed(known)}
+    near = nearest(name, known) if namespace else by_name.get(nearest(name, by_name) or "")
+    return f"; did you mean {short(near)}?" if near else ""
 
 
 def _story(view: View, name: str, priced: bool) -> Story:

@@ -1,12 +1,12 @@
 """Manifests turned into a scheduling problem: the pods that would wait, and everything that decides where they can go."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from typing import Any, Final, TypeVar
 
-from joiner.cli import passedover
+from joiner.cli import notwaiting, passedover
 from joiner.cli.buffers import Sources
 from joiner.cli.cluster import Holdings, picture
 from joiner.cli.storage import completed
@@ -47,6 +47,8 @@ METADATA_NAME = "kubernetes.io/metadata.name"
 PODS_MAX: Final = 1_000_000
 """More pods than this are taken for a slip of the finger."""
 
+_NOBODY: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
+
 W = TypeVar("W", bound="Workload | DaemonSet")
 
 
@@ -59,6 +61,8 @@ class Question:
     """Pod (`namespace/name`) to kind, namespace and name of the workload it belongs to."""
     notes: tuple[str, ...] = ()
     """What had to be assumed, and what was left out."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Pods that do not wait (`namespace/name`), and what they do instead."""
 
 
 def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spread: Defaults | None = None) -> Question:
@@ -101,6 +105,7 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
     )
     heads = {pod.key: families.head(pod) for pod in queue}
     said = (
+        *(() if queue else (_NOBODY,)),
         *notes,
         *missed,
         *assumed,
@@ -108,7 +113,7 @@ def ask(world: World, views: Sequence[View], now: datetime, policy: Policy, spre
         *_modest(queue, heads),
         *passedover.notes(world.others, KUBERNETES),
     )
-    return Question(problem, heads, said)
+    return Question(problem, heads, said, notwaiting.reasons(world))
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------------
@@ -218,7 +223,13 @@ def _controllers(world: World) -> tuple[Controller, ...]:
 
 def _doubled(world: World) -> Iterator[str]:
     for kind, names in sorted(world.doubled.items()):
-        yield f"{kind} {passedover.listed(names)}: given more than once; each counts once"
+        alike = [name for name, place in names.items() if not place]
+        if alike:
+            yield f"{kind} {passedover.listed(alike)}: given more than once; each counts once"
+        differing = [f"{name} ({place})" for name, place in names.items() if place]
+        if differing:
+            said = "given more than once, and not alike; only what stands at the place in brackets counts"
+            yield f"{kind} {passedover.listed(differing)}: {said}"
 
 
 def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 What a scenario leaves out is filled in as the format says; nothing else is defaulted.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from os import PathLike
@@ -11,9 +12,10 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Raw
 
+from joiner.admission.pods import spec_problems
 from joiner.admission.runtime import overlay_problems
 from joiner.catalog.build import Adjustments, Pipeline
-from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Overhead
+from joiner.catalog.market import ALLOWED_PRICE, UNLIMITED, InstanceType, Offering, Overhead
 from joiner.cli.cluster import Holdings, Picture, picture
 from joiner.cli.wire import Malformed, WireOffering, WirePod, WireScenario, WireType, WireTypes, decoded
 from joiner.model import labels, podrules
@@ -30,6 +32,7 @@ from joiner.model.pod import Pod, PodCondition, PodSpec, PodStatus
 from joiner.model.policy import PodDisruptionBudget
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from joiner.model.workload import DaemonSet
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
 
@@ -39,6 +42,7 @@ NODE_CLASS: Final = NodeClassReference(group="oracle.test", kind="OracleNodeClas
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """The moment at which scenarios are judged: nothing in them may depend on today."""
 APPLIED: Final = "applied"
+_REFUSED: Final = "RuntimeValidation: {}"
 
 _NO_SCENARIO: Final = "this is no scenario: {}"
 _UNSCHEDULABLE: Final = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
@@ -65,6 +69,8 @@ class Scenario(Value):
     """Pods that never reach the queue, and why."""
     overlays: Mapping[str, str] = {}
     """What became of each overlay."""
+    refused: Mapping[str, str] = {}
+    """Pools that cannot be used, and why."""
 
 
 class _Title(Value):
@@ -75,6 +81,12 @@ class _Title(Value):
 
 class _Kind(Value):
     kind: str = ""
+
+
+class _Named(Value):
+    """What even an object that cannot be read is asked for."""
+
+    metadata: _Title = _Title()
 
 
 OBJECTS: Final[tuple[type[KubeObject], ...]] = (
@@ -116,9 +128,10 @@ def _scenario(wire: WireScenario, folder: str | PathLike[str]) -> Scenario:
     pods = tuple(_pods(wire.pods, specs, ignored))
     objects = _objects(wire.objects)
     seen = picture(_holdings(wire, specs, objects), BEGINNING, vocabulary)
+    refused: dict[str, str] = {}
     problem = Problem(
         pods=(*pods, *seen.evicted),
-        pools=_pools(wire, types, overlays, seen, vocabulary),
+        pools=tuple(_pools(wire, types, overlays, seen, vocabulary, refused)),
         nodes=seen.nodes,
         bound=seen.bound,
         bound_nodes=seen.bound_nodes,
@@ -133,7 +146,9 @@ def _scenario(wire: WireScenario, folder: str | PathLike[str]) -> Scenario:
         ),
         vocabulary=vocabulary,
     )
-    return Scenario(name=wire.name, problem=problem, ignored=ignored, overlays=verdicts)
+    if refused and not problem.pools:
+        raise Unanswerable("; ".join(f"NodePool {name}: {why}" for name, why in refused.items()))
+    return Scenario(name=wire.name, problem=problem, ignored=ignored, overlays=verdicts, refused=refused)
 
 
 # -- types and pools -------------------------------------------------------------------------------------------------------
@@ -184,6 +199,10 @@ class _Types:
         if labels.INSTANCE_TYPE not in requirements:
             requirements = Requirements((*requirements.values(), Requirement(labels.INSTANCE_TYPE, (written.name,))))
         thresholds = written.overhead.eviction_threshold.items()
+        for number, each in enumerate(written.offerings):
+            if not 0 <= each.price < math.inf:
+                where = f'instance type "{written.name}": offerings[{number}].price'
+                raise Unanswerable(f"{where}: {each.price:g} is no price; {ALLOWED_PRICE}")
         return InstanceType(
             name=written.name,
             requirements=requirements,
@@ -235,39 +254,57 @@ def _overlays(wire: WireScenario, vocabulary: Vocabulary) -> tuple[Adjustments, 
         return Adjustments(), {}
     sound: list[NodeOverlay] = []
     verdicts: dict[str, str] = {}
-    for overlay in wire.node_overlays:
+    for number, written in enumerate(wire.node_overlays):
+        where = f"nodeOverlays[{number}]"
+        try:
+            overlay = decoded(written, NodeOverlay, where)
+        except Malformed as error:
+            verdicts[_named(written, where)] = _REFUSED.format(error)
+            continue
         problems = [each.message for each in overlay_problems(overlay, vocabulary) if each.is_error]
-        verdicts[overlay.name] = f"RuntimeValidation: {'; '.join(problems)}" if problems else APPLIED
+        verdicts[overlay.name] = _REFUSED.format("; ".join(problems)) if problems else APPLIED
         if not problems:
             sound.append(overlay)
     return Adjustments(overlays=tuple(sound)), verdicts
 
 
+def _named(written: Raw, where: str) -> str:
+    """The name of an object that cannot be read; what has none is no object."""
+    try:
+        name = decoded(written, _Named, where).metadata.name
+    except Malformed as error:
+        raise Unanswerable(_NO_SCENARIO.format(error)) from None
+    if not name:
+        raise Unanswerable(f"{where} has no name")
+    return name
+
+
 def _pools(
-    wire: WireScenario, types: Mapping[str, InstanceType], overlays: Adjustments, seen: Picture, vocabulary: Vocabulary
-) -> tuple[PoolOption, ...]:
+    wire: WireScenario,
+    types: Mapping[str, InstanceType],
+    overlays: Adjustments,
+    seen: Picture,
+    vocabulary: Vocabulary,
+    refused: dict[str, str],
+) -> Iterator[PoolOption]:
+    """What can be bought through each pool. One that cannot be understood is noted and left out."""
     pipeline = Pipeline(vocabulary)
     everything = tuple(types.values())
-    found: list[PoolOption] = []
     choices: dict[tuple[str, ...], tuple[InstanceType, ...]] = {}
-    for number, pool in enumerate(wire.node_pools):
-        if not pool.name:
-            raise Unanswerable(f"nodePools[{number}] has no name")
-        if pool.spec.replicas is not None or pool.metadata.deletion_timestamp is not None:
-            continue  # it keeps a number of nodes and asks no pod, or it goes
-        raw = everything
-        names = wire.instance_types_by_node_pool.get(pool.name)
-        if names is not None:
-            if names not in choices:
-                choices[names] = tuple(_chosen(names, types, pool.name))
-            raw = choices[names]
-        pool = _with_node_class(pool)
+    for number, written in enumerate(wire.node_pools):
+        name = _named(written, f"nodePools[{number}]")
+        names = wire.instance_types_by_node_pool.get(name)
+        if names is not None and names not in choices:
+            choices[names] = tuple(_chosen(names, types, name))
         try:
-            catalog = pipeline.catalog(raw, overlays, pool)
+            pool = _with_node_class(decoded(written, NodePool, f"nodePools[{number}]"))
+            if pool.spec.replicas is not None or pool.metadata.deletion_timestamp is not None:
+                continue  # it keeps a number of nodes and asks no pod, or it goes
+            catalog = pipeline.catalog(everything if names is None else choices[names], overlays, pool)
         except ValueError as error:
-            raise Unanswerable(f"NodePool {pool.name}: {error}") from None
-        found.append(PoolOption(pool=pool, catalog=catalog, used=seen.used.get(pool.name, {})))
-    return tuple(found)
+            refused[name] = str(error)
+            continue
+        yield PoolOption(pool=pool, catalog=catalog, used=seen.used.get(name, {}))
 
 
 def _chosen(names: Iterable[str], types: Mapping[str, InstanceType], pool: str) -> Iterator[InstanceType]:
@@ -289,7 +326,7 @@ def _with_node_class(pool: NodePool) -> NodePool:
 
 
 class _Specs:
-    """Specs by the bytes they are written in: of a thousand replicas one is read."""
+    """Specs by the bytes they are written in: of a thousand replicas one is read and judged."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, PodSpec] = {}
@@ -298,8 +335,25 @@ class _Specs:
         written = bytes(raw)
         known = self._known.get(written)
         if known is None:
-            known = self._known[written] = PodSpec() if written == b"null" else decoded(written, PodSpec)
+            known = PodSpec() if written == b"null" else decoded(written, PodSpec)
+            _judged(known)
+            self._known[written] = known
         return known
+
+
+def _judged(spec: PodSpec) -> None:
+    """Raise what an API server would say of the fields that are there; a scenario may leave out what it likes."""
+    if problems := list(spec_problems(spec)):
+        raise Malformed("; ".join(map(str, problems)))
+
+
+def _daemon_set(written: DaemonSet, number: int) -> DaemonSet:
+    try:
+        _judged(written.spec.template.spec)
+    except Malformed as error:
+        raise Unanswerable(f"daemonSets[{number}] ({written.name}): spec.template.spec: {error}") from None
+    placed: DaemonSet = _placed(written)
+    return placed
 
 
 def _pods(written: Iterable[WirePod], specs: _Specs, ignored: dict[str, str]) -> Iterator[Pod]:
@@ -402,7 +456,7 @@ def _holdings(wire: WireScenario, specs: _Specs, objects: _Objects) -> Holdings:
         nodes=nodes,
         claims=tuple(_claim(each) for each in wire.node_claims),
         pods=tuple(_bound(wire.bound_pods, specs)),
-        daemon_sets=tuple(_placed(each) for each in wire.daemon_sets),
+        daemon_sets=tuple(_daemon_set(each, number) for number, each in enumerate(wire.daemon_sets)),
         csi_nodes=objects.all(CSINode),
         storage=objects.storage(),
         budgets=objects.all(PodDisruptionBudget),

@@ -1,7 +1,7 @@
 """Scenario files as they are written: the shape of the JSON, and where in a file one scenario ends and the next begins.
 
 Nothing is filled in or judged here. Specs of pods stay bytes, so that pods which are written the same can share one; types stay
-bytes, so that only one at a time is there in both forms.
+bytes, so that only one at a time is there in both forms; pools and overlays do, so that one that cannot be read can be left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,13 +10,11 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Raw
 
-from joiner.model import quantity
+from joiner.model import fieldpath, quantity
 from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta, Value
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodeoverlay import NodeOverlay
-from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
 from joiner.model.quantity import Quantity
 from joiner.model.requirement import SelectorRequirement
@@ -92,12 +90,14 @@ class WireScenario(Value):
     """A scenario as it is written."""
 
     name: str = ""
-    node_pools: tuple[NodePool, ...] = ()
+    node_pools: tuple[Raw, ...] = ()
+    """Each a `NodePool`."""
     instance_types: tuple[Raw, ...] = ()
     """Each a `WireType`."""
     instance_types_file: str = ""
     instance_types_by_node_pool: Mapping[str, tuple[str, ...]] = {}
-    node_overlays: tuple[NodeOverlay, ...] = ()
+    node_overlays: tuple[Raw, ...] = ()
+    """Each a `NodeOverlay`."""
     pods: tuple[WirePod, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -124,14 +124,14 @@ def decoded(data: bytes | Raw, kind: type[T], where: str = "") -> T:
         return msgspec.json.decode(data, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
         if b"null" not in bytes(data):
-            raise Malformed(_at(where, problem)) from None
+            raise Malformed(_at(where, problem) + _allowed(problem, kind)) from None
     except _NOT_JSON as problem:
         raise Malformed(_at(where, problem)) from None
     cleaned = msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
     try:
         return msgspec.json.decode(cleaned, type=kind, dec_hook=_hook)
     except msgspec.ValidationError as problem:
-        raise Malformed(_at(where, problem)) from None
+        raise Malformed(_at(where, problem) + _allowed(problem, kind)) from None
 
 
 def _at(where: str, problem: Exception) -> str:
@@ -139,6 +139,13 @@ def _at(where: str, problem: Exception) -> str:
     if not where:
         return str(problem)
     return f"{said}{inside}.{where}{rest}" if inside else f"{rest} - at `$.{where}`"
+
+
+def _allowed(problem: Exception, kind: Any) -> str:
+    """The words that would have been right, where one of a few was asked for."""
+    said, _, path = str(problem).rpartition(" - at `$")
+    words = fieldpath.allowed(kind, path.removesuffix("`")) if said.startswith("Invalid enum value") else ()
+    return f"; allowed: {', '.join(words)}" if words else ""
 
 
 def _without_nulls(raw: Any) -> Any:

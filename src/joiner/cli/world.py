@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from joiner.admission import fieldnames
+from joiner.admission import fieldnames, misread, pods
 from joiner.admission.judge import normalise
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import nearest
@@ -43,7 +43,7 @@ KUBERNETES: Final[tuple[type[KubeObject], ...]] = (
     *(PersistentVolumeClaim, PersistentVolume, StorageClass),
     *(PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget),
 )
-"""Kinds of Kubernetes that are read, but not judged: that is for the API server."""
+"""Kinds of Kubernetes that are read, but judged only as far as a plan relies on it: the rest is for the API server."""
 
 C = TypeVar("C", bound=KubeObject)
 
@@ -59,8 +59,23 @@ class World:
     objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
     others: list[dict[str, Any]] = field(default_factory=list)
     """Objects of kinds that are not read, as they are written."""
-    doubled: dict[str, set[str]] = field(default_factory=dict)
-    """Kind to the names of objects that were given more than once."""
+    doubled: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Kind to the names of objects that were given more than once; for those that differ, the place of the one that counts."""
+    _places: dict[tuple[type[KubeObject], str], str] = field(default_factory=dict)
+
+    def put(self, made: KubeObject, key: str, place: str) -> None:
+        """Keep the object, and note when it was there already."""
+        siblings = self.objects.setdefault(type(made), {})
+        before = siblings.get(key)
+        # Of a pod the cluster knows more than its manifest; else the last one counts.
+        if before is None or not isinstance(made, Pod) or made.metadata.uid or not before.metadata.uid:
+            siblings[key] = made
+            self._places[type(made), key] = place
+        if before is not None:
+            twins = self.doubled.setdefault(made.kind, {})
+            name = key.removeprefix(f"{DEFAULT_NAMESPACE}/")
+            differs = bool(twins.get(name)) or not _alike(before, made)
+            twins[name] = self._places[type(made), key] if differs else ""
 
     def get(self, kind: type[C], name: str) -> C | None:
         """The object of that kind and name; this is how providers read NodeClasses."""
@@ -118,17 +133,21 @@ def _fill(world: World, items: Iterable[Document], kinds: Kinds) -> Iterator[Fin
         try:
             made = as_written(decode(normalise(item.data)[0], kind), item.source)
         except DecodeError as error:
-            line = item.line_of(error.path)
-            yield Finding(item.source, line, validate.label(item), error.path, "error", error.problem)
+            yield validate.finding(item, misread.problem(error, item.data, kind))
             continue
-        for problem in fieldnames.problems(item.data, kind):
+        for problem in (*pods.problems(made), *fieldnames.problems(item.data, kind)):
             yield validate.finding(item, problem)
-        siblings = world.objects.setdefault(kind, {})
-        made, key = _placed(made, len(siblings))
-        if key in siblings:
-            world.doubled.setdefault(kind.kind, set()).add(key.removeprefix(f"{DEFAULT_NAMESPACE}/"))
-        if kind is not Pod or key not in siblings or made.metadata.uid or not siblings[key].metadata.uid:
-            siblings[key] = made  # of a pod the cluster knows more than its manifest; else the last one counts
+        made, key = _placed(made, len(world.objects.get(kind, ())))
+        world.put(made, key, f"{item.source}:{item.line}")
+
+
+def _alike(one: KubeObject, other: KubeObject) -> bool:
+    """Whether both say the same. A pod as its cluster has it is taken for the one of its manifest, filled in."""
+    if isinstance(one, Pod) and bool(one.metadata.uid) != bool(other.metadata.uid):
+        return True
+    parts = [name for name in one.__struct_fields__ if name not in ("metadata", "status")]
+    same = all(getattr(one, name) == getattr(other, name) for name in parts)
+    return same and one.metadata.labels == other.metadata.labels
 
 
 def _placed(made: KubeObject, number: int) -> tuple[KubeObject, str]:

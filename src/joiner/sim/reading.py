@@ -1,17 +1,15 @@
 """Mistakes in the words of a story, put so that whoever wrote it knows what to write instead."""
 
 import re
-from collections.abc import Iterable, Mapping
-from types import UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from joiner.admission.problem import nearest
-from joiner.model import codec
+from joiner.model import codec, fieldpath
 from joiner.yamldoc import Number
 
-_STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
 _EXPECTED: Final = re.compile(r"Expected `(.*)`, got `(.*)`")
@@ -42,13 +40,13 @@ def mistake(error: codec.DecodeError, kind: Any) -> Mistake:
     """What is wrong, seen by somebody who was to write words of this kind."""
     path, problem = error.path, error.problem
     if (match := _UNKNOWN.fullmatch(problem)) is not None:
-        known = _words(_kind_at(kind, path))
+        known = _words(fieldpath.kind_at(kind, path))
         return Mistake(path, _joined(path, match[1]), f"unknown word {match[1]!r}{_hint(match[1], known)}")
     if (match := _MISSING.fullmatch(problem)) is not None:
         return Mistake(path, _owner(path), f"the word {match[1]!r} is missing", _joined(path, match[1]))
     if problem.startswith("Invalid enum value"):
-        known = _allowed(_kind_at(kind, path))
-        return Mistake(path, _owner(path), f"{problem.split(' ', 3)[3]} is not known; known are {', '.join(known)}")
+        allowed = ", ".join(fieldpath.allowed(kind, path))
+        return Mistake(path, _owner(path), f"{problem.split(' ', 3)[3]} is not known; known are {allowed}")
     if (match := _EXPECTED.fullmatch(problem)) is not None:
         problem = _sorts(match[1], match[2])
     return Mistake(path, _owner(path), problem)
@@ -63,7 +61,7 @@ def plain(raw: Any) -> Any:
 
 def without(raw: Any, place: str) -> bool:
     """Take out what stands at a place, and say whether there was anything."""
-    *steps, last = _steps(place) or [""]
+    *steps, last = fieldpath.steps(place) or [""]
     for step in steps:
         raw = raw[int(step)] if isinstance(raw, list) else raw.get(step, {})
     return isinstance(raw, dict) and raw.pop(last, None) is not None
@@ -75,10 +73,6 @@ def _copied(raw: Any) -> Any:
     return [_copied(each) for each in raw] if isinstance(raw, list) else raw
 
 
-def _steps(path: str) -> list[str]:
-    return [bracketed or name for bracketed, name in _STEP.findall(path)]
-
-
 def _joined(path: str, word: str) -> str:
     return f"{path}.{word}" if path else word
 
@@ -88,38 +82,13 @@ def _owner(path: str) -> str:
     return re.sub(r"(\[\d+\])+$", "", path)
 
 
-def _kind_at(kind: Any, path: str) -> Any:
-    for step in _steps(path):
-        kind = _inside(kind, step)
-    return kind
-
-
-def _inside(kind: Any, step: str) -> Any:
-    for each in _choices(kind):
-        if isinstance(each, type) and issubclass(each, msgspec.Struct):
-            for field in msgspec.structs.fields(each):
-                if field.encode_name == step:
-                    return field.type
-        elif get_origin(each) in (tuple, Mapping):
-            return get_args(each)[0 if get_origin(each) is tuple else 1]
-    return Any
-
-
-def _choices(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
 def _words(kind: Any) -> list[str]:
     return [
         name
-        for each in _choices(kind)
+        for each in fieldpath.alternatives(kind)
         if isinstance(each, type) and issubclass(each, msgspec.Struct)
         for name in each.__struct_encode_fields__
     ]
-
-
-def _allowed(kind: Any) -> list[str]:
-    return [str(value) for each in _choices(kind) if get_origin(each) is Literal for value in get_args(each)]
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

@@ -171,6 +171,8 @@ def test_explain_speaks_json_too() -> None:
     [
         pytest.param([], "Name manifests with -f, or a scenario file with --scenario.", id="nothing"),
         pytest.param(["--scenario", "x", "-f", "y"], "--scenario stands alone", id="both"),
+        pytest.param(["--scenario", "-"], "<stdin>: holds no scenario: it is empty", id="an empty scenario"),
+        pytest.param(["--scenario", "x", "-o", "yaml"], "lines of JSON, not as yaml: leave out -o", id="no JSON"),
         pytest.param(["--scenario", "gone.json"], "gone.json: cannot be read: No such file", id="no such file"),
     ],
 )
@@ -185,7 +187,18 @@ def test_an_object_of_the_wrong_shape_is_told_with_its_place() -> None:
     code, text = plan(POOL, deployment().replace("replicas: 3", "replicas: many"))
 
     assert code == 1
-    assert "<stdin>:21: error: Deployment/web: spec.replicas: Expected `int`" in text
+    assert "<stdin>:21: error: Deployment/web: spec.replicas: must be a whole number, not the text 'many'" in text
+
+
+def test_what_an_api_server_would_refuse_is_told_with_its_place() -> None:
+    skewed = ", topologySpreadConstraints: [{topologyKey: a, maxSkew: 0, whenUnsatisfiable: Never}]"
+    code, text = plan(POOL, deployment(replicas=-5, more=skewed), pod("taking", cpu="-1"))
+
+    assert code == 1
+    assert "<stdin>:21: error: Deployment/web: spec.replicas: -5 is less than 0; 0 or more is allowed" in text
+    assert "topologySpreadConstraints[0].maxSkew: 0 is less than 1" in text
+    assert "'Never' is not one of the allowed values\n    allowed: DoNotSchedule, ScheduleAnyway" in text
+    assert "Pod/taking: spec.containers[0].resources.requests.cpu: -1 is less than 0" in text
 
 
 def test_a_number_of_pods_that_nobody_means_is_refused() -> None:
@@ -195,19 +208,29 @@ def test_a_number_of_pods_that_nobody_means_is_refused() -> None:
     assert "Deployment web wants 1,000,000,000 pods; plans are made for at most 1,000,000" in text
 
 
-def test_room_for_buffers_is_planned_for() -> None:
-    buffer = """\
+BUFFER = """\
 apiVersion: autoscaling.x-k8s.io/v1beta1
 kind: CapacityBuffer
 metadata: {name: spare}
 spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}
 """
-    found = planned(POOL, deployment(), buffer)
+
+
+def test_room_for_buffers_is_planned_for() -> None:
+    found = planned(POOL, deployment(), BUFFER)
 
     assert [pod for claim in found["claims"] for pod in claim["pods"] if "spare" in pod] == [
         "default/capacity-buffer-spare-0",
         "default/capacity-buffer-spare-1",
     ]
+
+
+def test_the_headline_tells_how_many_pods_are_spare() -> None:
+    said = "5 of 5 pods placed: 5 on new nodes; 2 of the pods only keep room for a CapacityBuffer\n"
+
+    assert said in plan(POOL, deployment(), BUFFER)[1]
+    assert "CapacityBuffer" not in plan(POOL, deployment())[1]
+    assert planned(POOL, deployment(), BUFFER)["summary"]["sparePods"] == 2
 
 
 # -- scenarios -----------------------------------------------------------------------------------------------------------
@@ -277,7 +300,32 @@ def test_a_strict_plan_fails_when_somebody_is_left_over() -> None:
     assert CliRunner().invoke(cli, ["plan", "-f", lesson, "--strict"]).exit_code == 1
 
 
-def test_a_workload_that_is_asked_about_is_answered_with_one_of_its_pods() -> None:
-    lesson = str(Path(__file__).resolve().parents[3] / "examples" / "17-a-first-plan")
+WORKLOAD_ELSEWHERE = deployment().replace("{name: web}", "{name: web, namespace: shop}", 1)
+DAEMONS = deployment("agent").replace("kind: Deployment", "kind: DaemonSet").replace("  replicas: 3\n", "")
+GATED = pod("gated").replace("spec: {", "spec: {schedulingGates: [{name: budget}], ")
+DONE = pod("done") + "status: {phase: Succeeded}\n"
 
-    assert "did you mean web-0?" in CliRunner().invoke(cli, ["plan", "-f", lesson, "--explain", "web"]).output
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param(
+            "web", "no pod web is waiting for a node: it is a Deployment; did you mean shop/web-0?", id="workload"
+        ),
+        pytest.param("shop/web", "it is a Deployment; did you mean shop/web-0?", id="workload in a namespace"),
+        pytest.param("web-00", "no pod web-00 is waiting for a node; did you mean shop/web-0?", id="a slip"),
+        pytest.param("other/web", "no pod other/web is waiting for a node", id="another namespace"),
+        pytest.param("there-0", "there-0 is not waiting for a node: it is on node there already", id="running"),
+        pytest.param(
+            "gated", "gated is not waiting for a node: it is held back by scheduling gates: budget", id="gated"
+        ),
+        pytest.param("done", "done is not waiting for a node: it has run to its end (Succeeded)", id="done"),
+        pytest.param("agent", "it is a DaemonSet, and its pods come with every node", id="daemons"),
+    ],
+)
+def test_who_is_asked_about_and_does_not_wait_is_told_what_it_does(name: str, words: str) -> None:
+    world = (POOL, NODE, pod("there-0", node="there"), GATED, DONE, DAEMONS, WORKLOAD_ELSEWHERE)
+    code, text = plan(*world, arguments=("--explain", name))
+
+    assert code == 1
+    assert words in text

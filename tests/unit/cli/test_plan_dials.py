@@ -61,6 +61,16 @@ def test_a_scenario_stands_alone(more: tuple[str, str]) -> None:
     assert "--scenario stands alone" in result.output
 
 
-@pytest.mark.parametrize("more", [("--node-price", "-1"), ("--spot-width", "1.5")], ids=lambda more: more[0])
+@pytest.mark.parametrize(
+    "more",
+    [
+        *(("--node-price", "-1"), ("--node-price", "nan"), ("--node-price", "inf")),
+        *(("--spot-width", "1.5"), ("--spot-width-cost", "nan"), ("--spot-width-cost", "1e999")),
+    ],
+    ids=" ".join,
+)
 def test_a_dial_that_cannot_stand_there_is_wrong_usage(more: tuple[str, str]) -> None:
-    assert CliRunner().invoke(cli, ["plan", "-f", "-", *more], input=POOL).exit_code == 2
+    result = CliRunner().invoke(cli, ["plan", "-f", "-", *more], input=POOL)
+
+    assert result.exit_code == 2
+    assert f"Invalid value for '{more[0]}': " in result.output

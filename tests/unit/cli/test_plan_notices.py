@@ -86,7 +86,43 @@ def test_objects_of_one_kind_are_told_in_one_line() -> None:
 
 
 def test_kinds_that_say_nothing_about_places_are_passed_over_in_silence() -> None:
-    assert notes(*(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))) == ""
+    silent = (f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("ConfigMap", "Service"))
+
+    assert notes(pod("a"), *silent) == ""
+
+
+# -- the market ----------------------------------------------------------------------------------------------------------
+
+
+def overlay(name: str, price: str, family: str = "c") -> str:
+    chosen = f"[{{key: karpenter.kwok.sh/instance-family, operator: In, values: [{family}]}}]"
+    head = f"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {{name: {name}}}\n"
+    return f'{head}spec: {{requirements: {chosen}, price: "{price}"}}\n'
+
+
+SETTINGS = """\
+apiVersion: karpenter.sh/v1alpha1
+kind: InstanceType
+metadata: {name: c-4x-amd64-linus}
+spec: {resources: {cpu: "5"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        pytest.param(
+            [overlay("one", "1"), overlay("two", "2")], "NodeOverlays one and two have the same", id="conflict"
+        ),
+        pytest.param([SETTINGS], "InstanceType c-4x-amd64-linus names no type of this provider", id="no such type"),
+        pytest.param([SETTINGS], "did you mean c-4x-amd64-linux?", id="a type like it"),
+        pytest.param(
+            [overlay("one", "1", "zz")], "NodeOverlay one matches nothing that NodePool default can", id="idle"
+        ),
+    ],
+)
+def test_what_is_odd_about_overlays_and_settings_is_told(documents: list[str], said: str) -> None:
+    assert said in notes(pod("a"), *documents)
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------------
@@ -96,7 +132,22 @@ def test_a_pod_that_is_given_twice_counts_once_and_is_told() -> None:
     found, _ = run(NODE, pod("a", node="there", uid="x"), pod("a"))
 
     assert found["summary"]["pods"] == 0
-    assert found["notes"] == ["Pod a: given more than once; each counts once"]
+    assert "Pod a: given more than once; each counts once" in found["notes"]
+
+
+def test_of_pods_that_are_given_twice_and_differ_it_is_told_which_counts() -> None:
+    found, _ = run(pod("a"), pod("b"), pod("a", cpu="2"), pod("b"))
+
+    assert "Pod a (<stdin>:27): given more than once, and not alike; only what stands at" in "\n".join(found["notes"])
+    assert "Pod b: given more than once; each counts once" in found["notes"]
+    assert found["claims"][0]["requests"]["cpu"] == "3"
+
+
+def test_files_in_which_nobody_waits_are_told() -> None:
+    said = "no pod in these files is waiting for a node, so there is nothing to plan for"
+
+    assert said in notes(NODE, pod("a", node="there"))
+    assert said not in notes(pod("a"))
 
 
 def test_pods_without_requests_are_told_with_their_number() -> None:
@@ -122,7 +173,9 @@ def test_pods_that_request_only_one_of_the_two_are_told_by_which_is_missing() ->
             ["affinity.nodeAffinity.required:", "requiredDuringSchedulingIgnoredDuringExecution"],
             id="affinity",
         ),
-        pytest.param(", tolerations: [{keyy: a}]", ["spec.tolerations[0].keyy:", "mean: key"], id="in a list"),
+        pytest.param(
+            ", tolerations: [{keyy: a, operator: Exists}]", ["spec.tolerations[0].keyy:", "mean: key"], id="in a list"
+        ),
         pytest.param(
             ", initContainers: [{resources: {requests: {mem: 1Gi}}}]",
             ["resources.requests.mem: Kubernetes knows no such resource", "mean: memory"],

@@ -85,6 +85,7 @@ def test_pods_that_are_written_the_same_share_their_spec() -> None:
             id="of a DaemonSet",
         ),
         pytest.param(pod("p", cpu="much"), "'much' is not a quantity", id="not to be understood"),
+        pytest.param(pod("p", cpu="-1"), "containers[0].resources.requests.cpu: -1 is less than 0", id="not allowed"),
     ],
 )
 def test_a_pod_that_is_not_for_us_is_noted_and_left_out(written: dict[str, Any], words: str) -> None:
@@ -187,6 +188,45 @@ def test_an_overlay_that_makes_no_sense_says_so_and_is_left_out() -> None:
     assert found.problem.pools[0].catalog.types[0].offerings[0].price == 0.2
 
 
+def test_an_overlay_that_cannot_be_read_is_left_out_and_the_others_are_applied() -> None:
+    found = overlays(("a", {"requirements": [requirement("k", operator="Inn")]}), ("b", {"price": "1"}))
+
+    where = "`$.nodeOverlays[0].spec.requirements[0].operator`"
+    assert found.overlays["a"].startswith(
+        f"RuntimeValidation: Invalid enum value 'Inn' - at {where}; allowed: In, NotIn,"
+    )
+    assert found.overlays["b"] == "applied"
+    assert found.problem.pools[0].catalog.types[0].offerings[0].price == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"price": "-1"}, {"price": "much"}, {"priceAdjustment": "less"}],
+    ids=["negative", "no number", "no change"],
+)
+def test_an_overlay_with_a_price_that_is_none_is_left_out(spec: dict[str, str]) -> None:
+    found = overlays(("a", spec))
+
+    assert "RuntimeValidation: " in found.overlays["a"]
+    assert found.problem.pools[0].catalog.types[0].offerings[0].price == 0.2
+
+
+def unreadable_pool(name: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"requirements": [requirement("k", operator="Is")]}}},
+    }
+
+
+def test_a_pool_that_cannot_be_read_is_left_out_and_the_others_are_asked() -> None:
+    found = read(nodePools=[unreadable_pool("bad"), {"metadata": {"name": "good"}}], pods=[pod("p")])
+    told = answer.told(found, Plan())
+
+    assert [each.pool.name for each in found.problem.pools] == ["good"]
+    assert "'Is' - at `$.nodePools[0].spec" in told["nodePools"]["bad"]
+    assert told["nodePools"]["bad"].endswith("; allowed: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte")
+
+
 def test_overlays_can_be_switched_off() -> None:
     found = overlays(("a", {"price": "1"}), nodeOverlay=False)
 
@@ -220,6 +260,15 @@ def test_options_become_the_policy() -> None:
         pytest.param(
             {"instanceTypes": [instance_type(offerings=3)]}, "`$.instanceTypes[0].offerings`", id="no offerings"
         ),
+        pytest.param(
+            {"nodePools": [unreadable_pool("a")]}, "NodePool a: Invalid enum value 'Is'", id="no readable pool"
+        ),
+        pytest.param({"nodePools": [3]}, "this is no scenario: Expected `object`, got `int`", id="no pool"),
+        pytest.param(
+            {"instanceTypes": [instance_type(offerings=[offering(), offering(price=-1)])]},
+            'instance type "four": offerings[1].price: -1 is no price; allowed is a number of dollars an hour, 0 or more',
+            id="no price",
+        ),
         pytest.param({"instanceTypesByNodePool": {"default": ["x"]}}, 'no type "x"', id="no such type"),
         pytest.param({"instanceTypesFile": "gone.json"}, "instanceTypesFile gone.json: No such", id="no such file"),
         pytest.param({"boundPods": [pod("b")]}, "boundPods[0] (b) has no spec.nodeName", id="bound to nothing"),
@@ -228,9 +277,19 @@ def test_options_become_the_policy() -> None:
             "boundPods[0] (b): spec: Expected `array`, got `int` - at `$.containers`",
             id="a bad bound pod",
         ),
+        pytest.param(
+            {"boundPods": [pod("b", cpu="-1", spec={"nodeName": "n"})]},
+            "boundPods[0] (b): spec: containers[0].resources.requests.cpu: -1 is less than 0; 0 or more is allowed",
+            id="a bound pod that gives room",
+        ),
+        pytest.param(
+            {"daemonSets": [{"metadata": {"name": "d"}, "spec": {"template": pod(cpu="-1")}}]},
+            "daemonSets[0] (d): spec.template.spec: containers[0].resources.requests.cpu: -1 is less than 0",
+            id="a daemon that gives room",
+        ),
         pytest.param({"deletingNodes": ["n"]}, "deletingNodes: no such node(s) ['n']", id="no such node"),
         pytest.param({"objects": [{"kind": "CSINode", "spec": 1}]}, "objects[0]: Expected `object`", id="a bad object"),
-        pytest.param({"options": {"preferencePolicy": "Maybe"}}, "Invalid enum value 'Maybe'", id="no such policy"),
+        pytest.param({"options": {"preferencePolicy": "Maybe"}}, "allowed: Respect, Ignore", id="no such policy"),
     ],
 )
 def test_a_scenario_that_cannot_be_read_says_why_and_keeps_its_name(fields: dict[str, Any], words: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Overhead
+from joiner.catalog.market import ALLOWED_PRICE, UNLIMITED, InstanceType, Offering, Overhead
 from joiner.cloud.sources import located
 from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, CatalogueError, DataDate, Origin, unpriced
 from joiner.cloud.sources.generated import USUAL_OVERHEAD, kwok_labels
@@ -29,7 +29,6 @@ _SHOWN_PROBLEMS: Final = 20
 
 _QUANTITY: Final = "allowed is a quantity that is not negative, like 500m, 2 or 4Gi"
 _RESOURCES: Final = 'allowed is an object of quantities, like {"cpu": "2", "memory": "8Gi"}'
-_PRICE: Final = "allowed is a number of dollars an hour, 0 or more"
 
 
 class CatalogueFileError(CatalogueError):
@@ -165,7 +164,7 @@ def _offerings(entry: Located, *, always_available: bool) -> Iterator[Offering]:
         reserved = requirements.at(labels.CAPACITY_TYPE).any() == labels.RESERVED
         yield Offering(
             requirements=requirements,
-            price=offering.field("price").number(_PRICE),
+            price=offering.field("price").number(ALLOWED_PRICE),
             available=(count if reserved else UNLIMITED) if available or always_available else 0,
         )
 
