@@ -73,12 +73,9 @@ def _whole(spec: PodSpec, path: str) -> Iterator[Problem]:
 
 def spec_problems(spec: PodSpec, path: str = "") -> Iterator[Problem]:
     """What is wrong with the fields that a spec has; `path` is what stands before their names."""
-    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers):
-            yield from _container(container, f"{path}{name}[{index}]")
-    yield from _amounts(spec.resources.requests, f"{path}resources.requests")
-    yield from _amounts(spec.resources.limits, f"{path}resources.limits")
-    yield from _amounts(spec.overhead, f"{path}overhead")
+    yield from amounts_below_zero(spec, path)
+    for where, container in _containers(spec, path):
+        yield from _ports(container, where)
     for index, toleration in enumerate(spec.tolerations):
         yield from _toleration(toleration, f"{path}tolerations[{index}]")
     for index, constraint in enumerate(spec.topology_spread_constraints):
@@ -86,9 +83,23 @@ def spec_problems(spec: PodSpec, path: str = "") -> Iterator[Problem]:
     yield from _affinity(spec.affinity, f"{path}affinity")
 
 
-def _container(container: Container, path: str) -> Iterator[Problem]:
-    yield from _amounts(container.resources.requests, f"{path}.resources.requests")
-    yield from _amounts(container.resources.limits, f"{path}.resources.limits")
+def amounts_below_zero(spec: PodSpec, path: str = "") -> Iterator[Problem]:
+    """Whatever a pod asks for that is less than nothing, and would give room to others."""
+    for where, container in _containers(spec, path):
+        yield from _amounts(container.resources.requests, f"{where}.resources.requests")
+        yield from _amounts(container.resources.limits, f"{where}.resources.limits")
+    yield from _amounts(spec.resources.requests, f"{path}resources.requests")
+    yield from _amounts(spec.resources.limits, f"{path}resources.limits")
+    yield from _amounts(spec.overhead, f"{path}overhead")
+
+
+def _containers(spec: PodSpec, path: str) -> Iterator[tuple[str, Container]]:
+    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            yield f"{path}{name}[{index}]", container
+
+
+def _ports(container: Container, path: str) -> Iterator[Problem]:
     for index, port in enumerate(container.ports):
         where = f"{path}.ports[{index}]"
         for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Raw
 
-from joiner.admission.pods import spec_problems
+from joiner.admission.pods import amounts_below_zero
 from joiner.admission.runtime import overlay_problems
 from joiner.catalog.build import Adjustments, Pipeline
 from joiner.catalog.market import ALLOWED_PRICE, UNLIMITED, InstanceType, Offering, Overhead
@@ -342,8 +342,8 @@ class _Specs:
 
 
 def _judged(spec: PodSpec) -> None:
-    """Raise what an API server would say of the fields that are there; a scenario may leave out what it likes."""
-    if problems := list(spec_problems(spec)):
+    """Raise what would make a plan wrong. Scenarios have passed no API server, and what else it would say is none of ours."""
+    if problems := list(amounts_below_zero(spec)):
         raise Malformed("; ".join(map(str, problems)))
 
 
