@@ -30,6 +30,8 @@ from joiner.scheduling.problem import PoolOption, Problem
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
+REMOVE: Final = "remove it"
+
 SpecChange = Callable[[PodSpec], PodSpec]
 T = TypeVar("T")
 
@@ -45,12 +47,14 @@ class Constraint(Value):
     """Where it is written."""
     says: str
     """What it says, in words."""
-    change: str = "remove it"
+    change: str = REMOVE
     """What lifting it comes to."""
     hard: bool = True
     """Whether it is a rule; a preference gives way by itself."""
-    wanted: SelectorRequirement | None = None
-    """The label it asks for, where it asks for one."""
+    wanted: tuple[SelectorRequirement, ...] = ()
+    """The labels it asks for, where it asks for some."""
+    resource: str = ""
+    """The resource it asks for, where it asks for one."""
 
 
 class Lift(NamedTuple):
@@ -120,18 +124,32 @@ def _labels(pod: Pod) -> Iterator[Lift]:
     for key, value in sorted(pod.spec.node_selector.items()):
         told = _told(pod, REQUIREMENTS, f"spec.nodeSelector[{key}]", f"nodeSelector {key}: {value}")
         wanted = SelectorRequirement(key=key, operator="In", values=(value,))
-        yield _of_pods(pod, replace(told, wanted=wanted), partial(_without_label, key=key))
-    required = pod.spec.affinity.node_affinity.required
-    terms = required.node_selector_terms if required is not None else ()
-    field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+        yield _of_pods(pod, replace(told, wanted=(wanted,)), partial(_without_label, key=key))
+    yield from _node_affinity(pod)
+
+
+def _node_affinity(pod: Pod) -> Iterator[Lift]:
+    """The terms are alternatives: all of them can be removed, or a part of one that leaves other parts of it.
+
+    Without its only part a term would be empty, which matches no node: the other terms would be all there is.
+    """
+    terms, field = _terms(pod.spec), f"spec.affinity.nodeAffinity.{_REQUIRED}"
+    if len(terms) > 1:
+        told = _told(pod, REQUIREMENTS, field, f"node affinity of {len(terms)} terms")
+        wanted = tuple(each for term in terms for each in term.match_expressions)
+        yield _of_pods(pod, replace(told, change="remove all of them", wanted=wanted), _without_terms)
     for number, term in enumerate(terms):
-        for place, wanted in enumerate(term.match_expressions):
-            where = f"{field}[{number}].matchExpressions[{place}]"
-            told = _told(pod, REQUIREMENTS, where, f"node affinity {_expression(wanted)}")
+        single = len(term.match_expressions) + bool(term.match_fields) == 1
+        if single and len(terms) > 1:
+            continue
+        for place, each in enumerate(term.match_expressions):
+            where = field if single else f"{field}.nodeSelectorTerms[{number}].matchExpressions[{place}]"
+            told = _told(pod, REQUIREMENTS, where, f"node affinity {_expression(each)}")
             change = partial(_without_expression, number=number, place=place)
-            yield _of_pods(pod, replace(told, wanted=wanted), change)
+            yield _of_pods(pod, replace(told, wanted=(each,)), change)
         if term.match_fields:
-            told = _told(pod, REQUIREMENTS, f"{field}[{number}].matchFields", "node affinity with matchFields")
+            where = field if single else f"{field}.nodeSelectorTerms[{number}].matchFields"
+            told = _told(pod, REQUIREMENTS, where, "node affinity with matchFields")
             yield _of_pods(pod, told, partial(_without_match_fields, number=number))
 
 
@@ -139,9 +157,13 @@ def _without_label(spec: PodSpec, key: str) -> PodSpec:
     return replace(spec, node_selector={name: value for name, value in spec.node_selector.items() if name != key})
 
 
+def _without_terms(spec: PodSpec) -> PodSpec:
+    return _with_node_affinity(spec, replace(spec.affinity.node_affinity, required=None))
+
+
 def _without_expression(spec: PodSpec, number: int, place: int) -> PodSpec:
     terms = _terms(spec)
-    if not terms:  # an alternative that asks for nothing has taken all of them along
+    if number >= len(terms):  # the term is gone, with all the others or because nothing was left of it
         return spec
     return _with_term(
         spec, number, replace(terms[number], match_expressions=_less(terms[number].match_expressions, place))
@@ -150,7 +172,7 @@ def _without_expression(spec: PodSpec, number: int, place: int) -> PodSpec:
 
 def _without_match_fields(spec: PodSpec, number: int) -> PodSpec:
     terms = _terms(spec)
-    return _with_term(spec, number, replace(terms[number], match_fields=())) if terms else spec
+    return _with_term(spec, number, replace(terms[number], match_fields=())) if number < len(terms) else spec
 
 
 def _terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
@@ -159,13 +181,13 @@ def _terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _with_term(spec: PodSpec, number: int, term: NodeSelectorTerm) -> PodSpec:
-    """The terms are alternatives: as soon as one of them asks for nothing, all of them together ask for nothing."""
+    """A term of which nothing is left goes; with the last of them goes the node affinity as a whole."""
     nodes, required = spec.affinity.node_affinity, spec.affinity.node_affinity.required
     assert required is not None
-    if not term.match_expressions and not term.match_fields:
-        return _with_node_affinity(spec, replace(nodes, required=None))
-    terms = (*required.node_selector_terms[:number], term, *required.node_selector_terms[number + 1 :])
-    return _with_node_affinity(spec, replace(nodes, required=replace(required, node_selector_terms=terms)))
+    kept = (term,) if term.match_expressions or term.match_fields else ()
+    terms = (*required.node_selector_terms[:number], *kept, *required.node_selector_terms[number + 1 :])
+    fewer = replace(required, node_selector_terms=terms) if terms else None
+    return _with_node_affinity(spec, replace(nodes, required=fewer))
 
 
 def _without_preferred_node(spec: PodSpec, number: int) -> PodSpec:
@@ -198,7 +220,7 @@ def wishes_for_company(pod: Pod, hard: bool) -> Iterator[Lift]:
 
 def _by(told: Constraint, key: str) -> Constraint:
     """A constraint that asks for nodes to have a label."""
-    return replace(told, wanted=SelectorRequirement(key=key, operator=EXISTS))
+    return replace(told, wanted=(SelectorRequirement(key=key, operator=EXISTS),))
 
 
 def spread_text(spread: TopologySpreadConstraint) -> str:
@@ -270,7 +292,8 @@ def _requests(pod: Pod) -> Iterator[Lift]:
         if amount and name != PODS:
             says = f"request of {name} {resources.plain(name, amount)}"
             told = _told(pod, RESOURCES, f"spec.containers[*].resources.requests[{name}]", says)
-            yield _of_pods(pod, replace(told, change="ask for less"), partial(_without_request, name=name))
+            less = replace(told, change="ask for less", resource=name)
+            yield _of_pods(pod, less, partial(_without_request, name=name))
 
 
 def _without_request(spec: PodSpec, name: str) -> PodSpec:
