@@ -161,8 +161,8 @@ def _why_far(least: Bound, view: planview.View) -> Iterator[str]:
         return
     better = merits.best_order(problem, plan, _TRIED_POOLS)
     if better is not None:
-        told = f"NodePools are asked by weight, then by name; with {better[0]} asked first a plan costs"
-        yield f"{told} {_priced(least, better[1])}"
+        told = f"NodePools are asked by weight, the highest first; {podview.BY_NAME}"
+        yield f"{told}; with {better[0]} asked first a plan costs {_priced(least, better[1])}"
     loose = merits.compared(merits.without_spread(problem), plan)
     if loose is not None and loose < plan.price:
         yield f"without topology spread a plan costs {_priced(least, loose)}"

@@ -23,6 +23,7 @@ _SHOWN_OPTIONS: Final = 10
 _SHOWN_NODES: Final = 10
 _SHOWN_FUNNELS: Final = 3
 _PRICED_WISHES: Final = 20
+BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the alphabet first"
 
 
 @dataclass(frozen=True)
@@ -222,15 +223,19 @@ def _why_pool(claim: PlannedClaim, why: Purchase) -> str:
         return "there is no other NodePool"
     if not able:
         return "no other NodePool takes these pods"
+    before = [rival for rival in able if (rival.weight, rival.nodepool) > (why.weight, claim.nodepool)]
+    if before:
+        first = before[0]
+        return (
+            f"NodePool {first.nodepool} is asked before it and would take these pods alone, at {money(first.price or 0.0)}"
+            " $/h; all pods together decide"
+        )
     if all(rival.weight < why.weight for rival in able):
         return f"its weight of {why.weight} goes before the others that would do"
     best = min(able, key=lambda rival: (rival.price or 0.0, rival.nodepool))
-    difference = (best.price or 0.0) - claim.price
-    if difference > 0:
-        return f"NodePool {best.nodepool} would cost {money(difference)} $/h more"
-    return (
-        f"NodePool {best.nodepool} would cost {money(-difference)} $/h less for these pods alone; all together decide"
-    )
+    difference = claim.price - (best.price or 0.0)
+    cheaper = f"; NodePool {best.nodepool} would cost {money(difference)} $/h less, but is asked later"
+    return f"{BY_NAME}, and its name is the last of those that would do{cheaper if difference > 0 else ''}"
 
 
 def _min_values(claim: PlannedClaim) -> str:

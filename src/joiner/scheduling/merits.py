@@ -47,7 +47,7 @@ class Purchase(Value):
     runner_up: Option | None = None
     """The next cheapest type."""
     rivals: tuple[Rival, ...] = ()
-    """The other pools, those of more weight first."""
+    """The other pools in the order in which they are asked: by weight, at equal weight the last name first."""
 
 
 def purchase(problem: Problem, plan: Plan, claim: PlannedClaim) -> Purchase:
@@ -55,7 +55,8 @@ def purchase(problem: Problem, plan: Plan, claim: PlannedClaim) -> Purchase:
     own = next(option for option in problem.pools if option.pool.name == claim.nodepool)
     others = sorted(
         (option for option in problem.pools if option is not own),
-        key=lambda option: (-option.pool.spec.weight, option.pool.name),
+        key=lambda option: (option.pool.spec.weight, option.pool.name),
+        reverse=True,
     )
     return Purchase(
         weight=own.pool.spec.weight,
@@ -167,7 +168,7 @@ def asked_first(problem: Problem, nodepool: str) -> Problem:
 def best_order(problem: Problem, plan: Plan, most: int) -> tuple[str, float] | None:
     """The pool that should be asked first, and what a plan costs then; nothing if no other order is cheaper.
 
-    Pools are asked by weight and by name, whatever they cost. At most so many of them are tried.
+    Pools are asked by weight and by name, backwards, whatever they cost. At most so many of them are tried.
     """
     if len(problem.pools) < 2:
         return None
