@@ -15,13 +15,14 @@ from joiner.model.affinity import (
     NodeAffinity,
     NodeSelectorTerm,
     PodAffinityTerm,
+    PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements, host_ports
 from joiner.model.requirement import EXISTS, SelectorRequirement
 from joiner.model.resources import NODES, PODS
-from joiner.model.selector import LabelSelector, chooses
+from joiner.model.selector import LabelExpression, LabelSelector, chooses
 from joiner.model.taints import Taint, Toleration, tolerates
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import LIMITS, MIN_VALUES, PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES
@@ -101,11 +102,15 @@ def preferences(pod: Pod) -> Iterator[Lift]:
     """What the pod would like, and the company it demands: whatever may make a plan dearer without shutting the pod out."""
     field = f"spec.affinity.nodeAffinity.{_PREFERRED}"
     for number, term in enumerate(pod.spec.affinity.node_affinity.preferred):
-        text = ", ".join(_expression(each) for each in term.preference.match_expressions)
-        told = _told(pod, REQUIREMENTS, f"{field}[{number}]", f"preferred node affinity {text}", hard=False)
+        told = _told(pod, REQUIREMENTS, f"{field}[{number}]", node_preference_text(term), hard=False)
         yield _of_pods(pod, told, partial(_without_preferred_node, number=number))
     yield from wishes_for_company(pod, hard=False)
     yield from wishes_for_company(pod, hard=True)
+
+
+def node_preference_text(term: PreferredSchedulingTerm) -> str:
+    """A preference for labels of nodes in words."""
+    return f"preferred node affinity {', '.join(map(_expression, term.preference.match_expressions))}"
 
 
 # -- what a pod asks of labels -------------------------------------------------------------------------------------------
@@ -115,7 +120,7 @@ def _told(pod: Pod, rule: str, field: str, says: str, hard: bool = True) -> Cons
     return Constraint(rule=rule, object=f"Pod {pod.key}", field=field, says=says, hard=hard)
 
 
-def _expression(wanted: SelectorRequirement) -> str:
+def _expression(wanted: SelectorRequirement | LabelExpression) -> str:
     values = f" [{', '.join(wanted.values)}]" if wanted.values else ""
     return f"{wanted.key} {wanted.operator}{values}"
 
@@ -241,7 +246,7 @@ def chosen_text(selector: LabelSelector | None) -> str:
     if selector is None:
         return "no pods"
     parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    parts += [f"{each.key} {each.operator} {list(each.values)}" for each in selector.match_expressions]
+    parts += [_expression(each) for each in selector.match_expressions]
     return f"pods with {', '.join(parts)}" if parts else "all pods"
 
 
@@ -436,23 +441,45 @@ def _with_pool(problem: Problem, name: str, change: Callable[[PoolOption], PoolO
 
 
 class Alike:
-    """Tells pods that differ from a pod in nothing but their names; one that has a node may differ in that."""
+    """Tells the pods of one workload: those with the same controller that ask for the same.
+
+    Volumes of their own do not tell them apart, nor do labels with their names and numbers, nor the nodes they have. Pods without
+    a controller are alike if they differ in nothing but their names.
+    """
 
     def __init__(self, pod: Pod) -> None:
-        self._pod = pod
+        self._pod, self._family = pod, _family(pod)
+        self._kind = kind_of(pod)
         self._known: dict[int, tuple[PodSpec, bool]] = {}
 
     def __call__(self, other: Pod) -> bool:
         """Whether the other pod is like ours."""
-        mine, its = self._pod.metadata, other.metadata
-        if mine.namespace != its.namespace or mine.labels != its.labels:
+        if _family(other) != self._family:
             return False
         known = self._known.get(id(other.spec))
         if known is None:
-            spec = replace(other.spec, node_name=self._pod.spec.node_name)
             # The spec is kept with the answer, so that nobody else can get its identity meanwhile.
-            known = self._known[id(other.spec)] = (other.spec, spec == self._pod.spec)
+            known = self._known[id(other.spec)] = (other.spec, kind_of(other) == self._kind)
         return known[1]
+
+
+def _family(pod: Pod) -> tuple[object, ...]:
+    """What is seen at a glance: pods of one workload have it in common."""
+    meta = pod.metadata
+    for owner in meta.owner_references:
+        if owner.controller:
+            return (meta.namespace, owner.kind, owner.name)
+    return (meta.namespace, frozenset(meta.labels.items()))
+
+
+def kind_of(pod: Pod) -> tuple[object, ...]:
+    """Equal for pods that are alike."""
+    family, spec = _family(pod), pod.spec
+    if any(owner.controller for owner in pod.metadata.owner_references):
+        volumes: object = tuple(volume.claim_name(pod.name) is not None for volume in spec.volumes)
+    else:
+        volumes = repr(spec.volumes)
+    return (*family, volumes, repr(replace(spec, node_name="", volumes=())))
 
 
 def _of_pods(pod: Pod, constraint: Constraint, change: SpecChange) -> Lift:

@@ -244,3 +244,15 @@ def test_a_pod_that_nothing_helps_is_the_one_to_ask_about() -> None:
     result = CliRunner().invoke(cli, ["plan", "-f", "-"], input=lost)
 
     assert result.stdout.endswith("for instance --explain zoo-0\n")
+
+
+def test_how_many_wishes_were_not_priced_is_said() -> None:
+    many = "".join(deployment(f"web{n}", cpu="100m", affinity=PREFERS) for n in range(22))
+
+    drawn, data = (
+        CliRunner().invoke(cli, ["plan", "-f", "-", "--costs", *form], input=WORLD + many).stdout
+        for form in ((), ("-o", "json"))
+    )
+
+    assert drawn.endswith("and 2 more that were not looked at; --explain POD --costs does so for one pod\n")
+    assert json.loads(data)["costsNotLookedAt"] == 2
