@@ -16,7 +16,7 @@ from joiner.model import resources
 from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.scheduling.blame import blame
 from joiner.scheduling.merits import Cost
-from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Reason, Refusal
 from joiner.scheduling.reporter import Attempt
 
 HOURS_A_MONTH: Final = 730
@@ -214,7 +214,7 @@ def _workloads(counts: Mapping[str, int]) -> str:
 
 def story(refusal: Refusal) -> str:
     """Why a pod is left over, in one line of bearable length."""
-    parts = refusal.told()
+    parts = [part.removeprefix(f"{ITSELF}: ") for part in refusal.told()] if refusal.ignored else refusal.told()
     more = f"; {counted(len(parts) - _SHOWN_REASONS, 'other reason')}" if len(parts) > _SHOWN_REASONS else ""
     return f"{'never tried: ' if refusal.ignored else ''}{'; '.join(parts[:_SHOWN_REASONS])}{more}"
 

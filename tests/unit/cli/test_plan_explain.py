@@ -59,6 +59,7 @@ PREFERS = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
     {"weight": 1, "preference": {"matchExpressions": [LIKED]}},
 ]}}  # fmt: skip
 TYPO = {"topology.kubernetes.io/zone": "test-zone-aa"}
+HOST = "kubernetes.io/hostname"
 ALL = "".join(
     (
         WORLD,
@@ -256,3 +257,9 @@ def test_how_many_wishes_were_not_priced_is_said() -> None:
 
     assert drawn.endswith("and 2 more that were not looked at; --explain POD --costs does so for one pod\n")
     assert json.loads(data)["costsNotLookedAt"] == 2
+
+
+def test_a_pod_that_was_never_tried_is_told_why_without_a_speaker() -> None:
+    result = CliRunner().invoke(cli, ["plan", "-f", "-"], input=WORLD + deployment("odd", nodeSelector={HOST: "x"}))
+
+    assert f"never tried: label {HOST} is restricted" in result.stdout

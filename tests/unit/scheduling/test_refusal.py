@@ -346,3 +346,24 @@ def test_an_alternative_that_contradicts_itself_does_not_hide_what_is_wrong_with
     assert found.object == "NodePool default"
     assert (found.rule, found.wanted) == ("resources", "cpu 100")
     assert found.message.startswith("by one of its 2 node-affinity terms")
+
+
+def test_a_zone_that_spread_chooses_is_not_told_as_if_the_pod_had_asked_for_it() -> None:
+    waiting = pods(1, topologySpreadConstraints=[spread_over("web")])
+    only_two_zones = (instance_type("one", [offering(zone="a")]), instance_type("two", [offering(zone="b")]))
+
+    found = reason(problem(waiting, node_pool(**FULL_POOL), types=only_two_zones))
+
+    assert [stage.after for stage in found.funnel if stage.rule == "topology"] == [
+        f"spread of pods with app=web over {ZONE}, maxSkew 1 (now: {ZONE} In [a])"
+    ]
+
+
+def test_what_a_selector_chooses_is_told_as_labels_are_written() -> None:
+    expression = {"key": "app", "operator": "In", "values": ["web", "db"]}
+    spread = {**spread_over("web", "rack"), "labelSelector": {"matchExpressions": [expression]}}
+
+    assert (
+        "spread of pods with app In [web, db] over rack"
+        in reason(problem([pod(topologySpreadConstraints=[spread])])).message
+    )
