@@ -224,7 +224,8 @@ def _waiting(draw: st.DrawFn, plain: bool) -> tuple[list[Json], list[Json]]:
         spec = dict(spec)
         rows = draw(_ROWS) if draw(st.booleans()) else []
         if rows:
-            nodes = pieces.required(rows) if draw(_MOSTLY) else pieces.preferred((1, rows))
+            more = draw(_ROWS) if draw(st.booleans()) else []
+            nodes = pieces.required(*filter(None, (rows, more))) if draw(_MOSTLY) else pieces.preferred((1, rows))
             spec["affinity"] = {**spec.get("affinity", {}), "nodeAffinity": nodes}
         spec["tolerations"] = draw(st.sampled_from([[], [], [_TOLERATION], [{"operator": "Exists"}]]))
         what = draw(st.sampled_from(["nothing", "nothing", "nothing", "port", "volume"]))

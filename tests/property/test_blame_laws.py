@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import Phase, given, settings
 from tests.differential.terms import Json
+from tests.property.byhand import edited
 from tests.strategies import scenarios
 
 from joiner.cli.scenario import read
@@ -38,6 +39,17 @@ def test_without_what_is_blamed_the_pod_is_placed(scenario: Json) -> None:
     for name in sorted(refused(plan))[:2]:
         for each in blame(problem, plan, name).blames[:4]:
             assert name not in refused(schedule(lifted(problem, name, each)))
+
+
+@SOME
+@given(scenarios())
+def test_whoever_does_by_hand_what_is_advised_gets_the_pod_placed(scenario: Json) -> None:
+    problem = question(scenario)
+    plan = schedule(problem)
+
+    for name in sorted(refused(plan))[:2]:
+        for each in blame(problem, plan, name).blames[:6]:
+            assert name not in refused(schedule(question(edited(scenario, name, each.constraints)))), str(each)
 
 
 @FEW

@@ -132,6 +132,7 @@ def purchase_data(why: Purchase) -> dict[str, Any]:
         "weight": why.weight,
         "typesThatWouldDo": why.types,
         "cheaperTypes": dict(why.cheaper),
+        "preferencesHeeded": [{"pod": each.pod, "says": each.says, "cheaper": each.price} for each in why.heeded],
         "otherNodePools": [
             {"nodePool": each.nodepool, "weight": each.weight, "price": each.price, "reason": each.reason}
             for each in why.rivals

@@ -19,7 +19,6 @@ from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.spreaddefaults import Defaults
 
-_PRICED_WISHES: Final = 20
 _TOLD_CLAIMS: Final = 50
 _FAR: Final = 0.05
 """From here on it is worth telling why a plan is above the bound."""
@@ -105,22 +104,29 @@ class Listener:
 
 
 def _draw_costs(view: planview.View) -> None:
-    pods = view.question.problem.pods
-    table = planview.costs_table(view, merits.costs(view.question.problem, view.plan, pods, _PRICED_WISHES))
-    planview.section("What wishes cost", table)
-    if not table.rows:
+    found, rest = _costs(view)
+    planview.section("What wishes cost", planview.costs_table(view, found))
+    if not found:
         click.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
-    rest = merits.wishes(pods) - len(table.rows)
-    if rest > 0:
+    if rest:
         click.echo(f"and {rest} more that were not looked at; --explain POD --costs does so for one pod")
+
+
+def _costs(view: planview.View) -> tuple[list[merits.Cost], int]:
+    """What wishes cost, those of large workloads first; and how many were not priced, as that would take too long."""
+    problem = view.question.problem
+    wished = merits.wishes(problem.pods)
+    most = merits.affordable(len(problem.pods))
+    return list(merits.costs(problem, view.plan, wished[:most])), len(wished[most:])
 
 
 def _costs_data(view: planview.View) -> dict[str, Any]:
     """What wishes cost; and for each of the first claims, why it is bought as it is."""
     problem, plan = view.question.problem, view.plan
-    found = merits.costs(problem, plan, problem.pods, _PRICED_WISHES)
+    found, rest = _costs(view)
     return {
         "costs": [plandata.cost_data(each) for each in found],
+        "costsNotLookedAt": rest,
         "claims": [
             {
                 **plandata.claim_data(view, claim),
@@ -163,11 +169,15 @@ def _why_far(least: Bound, view: planview.View) -> Iterator[str]:
         return
     better = merits.best_order(problem, plan, _TRIED_POOLS)
     if better is not None:
-        told = f"NodePools are asked by weight, then by name; with {better[0]} asked first a plan costs"
-        yield f"{told} {_priced(least, better[1])}"
-    loose = merits.compared(merits.without_spread(problem), plan)
-    if loose is not None and loose < plan.price:
-        yield f"without topology spread a plan costs {_priced(least, loose)}"
+        told = f"NodePools are asked by weight, the highest first; {podview.BY_NAME}"
+        yield f"{told}; with {better[0]} asked first a plan costs {_priced(least, better[1])}"
+    for said, question in (
+        ("without preferences", merits.without_preferences(problem)),
+        ("without topology spread", merits.without_spread(problem)),
+    ):
+        loose = merits.compared(question, plan)
+        if loose is not None and loose < plan.price:
+            yield f"{said} a plan costs {_priced(least, loose)}"
 
 
 def _priced(least: Bound, price: float) -> str:
@@ -187,5 +197,8 @@ def _bound_data(view: planview.View) -> dict[str, Any]:
             "notCounted": list(least.dropped),
             "why": list(_why_far(least, view)),
             "parts": parts,
+            # The parts and this, less that, are the bound.
+            "wholeNodes": least.nodes,
+            "roomThatIsThere": least.surplus,
         }
     }

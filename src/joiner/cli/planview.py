@@ -1,7 +1,7 @@
 """Plans for people: tables of what is bought, where pods go, and what keeps the others out."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -16,7 +16,7 @@ from joiner.model import resources
 from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.scheduling.blame import blame
 from joiner.scheduling.merits import Cost
-from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Reason, Refusal
 from joiner.scheduling.reporter import Attempt
 from joiner.state.buffers import is_virtual
 
@@ -24,7 +24,9 @@ HOURS_A_MONTH: Final = 730
 _SHOWN_PLACES: Final = 4
 _SHOWN_WORKLOADS: Final = 3
 _SHOWN_REASONS: Final = 3
-_SHOWN_REMEDIES: Final = 3
+_TRIED_PODS: Final = 8
+"""For so many pods what would let them in is found out; each takes as long as dozens of small plans."""
+_TRIED_WORKLOADS: Final = 2
 _SHOWN_BLAMES: Final = 2
 _REMEDIES_UP_TO: Final = 500
 """With more pods, what would help is looked for only when a pod is asked about."""
@@ -190,11 +192,13 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _left_over(view: View) -> output.Table:
     """Whoever is refused for the same reason is one row."""
-    rows = tuple(
-        (_workloads(Counter(map(view.workload, pods))), str(len(pods)), why)
-        for why, pods in sorted(_by_reason(view).items(), key=lambda item: (view.workload(item[1][0]), item[0]))
-    )
+    rows = tuple((_workloads(Counter(map(view.workload, pods))), str(len(pods)), why) for why, pods in _rows(view))
     return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHY")), rows)
+
+
+def _rows(view: View) -> list[tuple[str, list[str]]]:
+    """Stories and the pods they are told of, in the order in which they are shown."""
+    return sorted(_by_reason(view).items(), key=lambda item: (view.workload(item[1][0]), item[0]))
 
 
 def _by_reason(view: View) -> dict[str, list[str]]:
@@ -217,19 +221,32 @@ def _workloads(counts: Mapping[str, int]) -> str:
 
 def story(refusal: Refusal) -> str:
     """Why a pod is left over, in one line of bearable length."""
-    parts = refusal.told()
+    parts = [part.removeprefix(f"{ITSELF}: ") for part in refusal.told()] if refusal.ignored else refusal.told()
     more = f"; {counted(len(parts) - _SHOWN_REASONS, 'other reason')}" if len(parts) > _SHOWN_REASONS else ""
     return f"{'never tried: ' if refusal.ignored else ''}{'; '.join(parts[:_SHOWN_REASONS])}{more}"
 
 
 def _remedies(view: View) -> Iterator[str]:
-    """For the first few kinds of pods that are left over, what would let them in."""
-    if len(view.question.problem.pods) > _REMEDIES_UP_TO:
-        return
-    for pod, *_ in list(_by_reason(view).values())[:_SHOWN_REMEDIES]:
-        blames = blame(view.question.problem, view.plan, pod).blames[:_SHOWN_BLAMES]
-        if blames:
-            yield f"{view.workload(pod)} would have a place without {', or without '.join(map(str, blames))}"
+    """For each row of what is left over what would let a pod of it in, as far as few questions tell; and how to ask on."""
+    rows = _rows(view)
+    tries = 0 if len(view.question.problem.pods) > _REMEDIES_UP_TO else _TRIED_PODS
+    open_questions = []
+    for _, pods in rows:
+        for pod in _heads(view, pods)[:tries]:
+            tries -= 1
+            if blames := blame(view.question.problem, view.plan, pod).blames[:_SHOWN_BLAMES]:
+                yield f"{view.workload(pod)} would have a place without {', or without '.join(map(str, blames))}"
+                break
+        else:
+            open_questions.append(pods[0])
+    for pod in (open_questions or [pods[0] for _, pods in rows])[:1]:
+        yield f"--explain POD tells more of a pod, for instance --explain {short(pod)}"
+
+
+def _heads(view: View, pods: Sequence[str]) -> list[str]:
+    """The first pod of each of the first few workloads."""
+    first = {view.workload(pod): pod for pod in reversed(pods)}
+    return list(reversed(first.values()))[:_TRIED_WORKLOADS]
 
 
 def costs_table(view: View, found: Iterable[Cost]) -> output.Table:

@@ -15,14 +15,16 @@ from joiner.cli.world import Unsound
 from joiner.model import resources
 from joiner.scheduling.blame import Verdict, blame
 from joiner.scheduling.lifting import Alike
-from joiner.scheduling.merits import Cost, Purchase, Rival, costs, purchase
+from joiner.scheduling.merits import Cost, Purchase, Rival, costs, purchase, wishes
 from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
 from joiner.scheduling.standing import objections
 
 _SHOWN_OPTIONS: Final = 10
 _SHOWN_NODES: Final = 10
 _SHOWN_FUNNELS: Final = 3
+_SHOWN_HEEDED: Final = 3
 _PRICED_WISHES: Final = 20
+BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the alphabet first"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _costs(view: View, name: str, priced: bool) -> tuple[Cost, ...]:
     (pod,) = (each for each in problem.pods if each.key == name)
     like = Alike(pod)
     pods = (pod, *(each for each in problem.pods if each is not pod and like(each)))
-    return tuple(costs(problem, view.plan, pods, _PRICED_WISHES))
+    return tuple(costs(problem, view.plan, wishes(pods)[:_PRICED_WISHES]))
 
 
 # -- for people ----------------------------------------------------------------------------------------------------------
@@ -222,11 +224,15 @@ def _bought(view: View, subject: str, claim: PlannedClaim, why: Purchase) -> Ite
 def _why_type(claim: PlannedClaim, why: Purchase) -> str:
     if claim.reservations:
         return f"reservation {claim.reservations[0]} is paid for already"
-    cheapest = f"the cheapest of {counted(why.types, 'type')} that would do"
-    if not why.cheaper:
-        return cheapest
-    parts = ", ".join(f"{count} {reason}" for reason, count in why.cheaper.items())
-    return f"{cheapest}; {counted(sum(why.cheaper.values()), 'type')} of the pool cost less: {parts}"
+    told = [f"the cheapest of {counted(why.types, 'type')} that would do"]
+    if why.cheaper:
+        parts = ", ".join(f"{count} {reason}" for reason, count in why.cheaper.items())
+        told.append(f"{counted(sum(why.cheaper.values()), 'type')} of the pool cost less: {parts}")
+    told += [
+        f"the {each.says} of Pod {short(each.pod)} excludes what costs {price_text(each.price)} $/h"
+        for each in why.heeded[:_SHOWN_HEEDED]
+    ]
+    return "; ".join(told)
 
 
 def _runner_up(claim: PlannedClaim, second: Option | None) -> str:
@@ -241,15 +247,19 @@ def _why_pool(claim: PlannedClaim, why: Purchase) -> str:
         return "there is no other NodePool"
     if not able:
         return "no other NodePool takes these pods"
+    before = [rival for rival in able if (rival.weight, rival.nodepool) > (why.weight, claim.nodepool)]
+    if before:
+        first = before[0]
+        return (
+            f"NodePool {first.nodepool} is asked before it and would take these pods alone, at {money(first.price or 0.0)}"
+            " $/h; all pods together decide"
+        )
     if all(rival.weight < why.weight for rival in able):
         return f"its weight of {why.weight} goes before the others that would do"
     best = min(able, key=lambda rival: (rival.price or 0.0, rival.nodepool))
-    difference = (best.price or 0.0) - claim.price
-    if difference > 0:
-        return f"NodePool {best.nodepool} would cost {money(difference)} $/h more"
-    return (
-        f"NodePool {best.nodepool} would cost {money(-difference)} $/h less for these pods alone; all together decide"
-    )
+    difference = claim.price - (best.price or 0.0)
+    cheaper = f"; NodePool {best.nodepool} would cost {money(difference)} $/h less, but is asked later"
+    return f"{BY_NAME}, and its name is the last of those that would do{cheaper if difference > 0 else ''}"
 
 
 def _min_values(claim: PlannedClaim) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Pod
 from joiner.scheduling.afterwards import settled
-from joiner.scheduling.lifting import Alike, Constraint, Lift, constraints, without
+from joiner.scheduling.lifting import REMOVE, Alike, Constraint, Lift, constraints, without
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
@@ -19,6 +19,7 @@ VERIFIED: Final = 2_000
 """Up to so many pods what was found that way is held against the whole question as well."""
 _LIFTED_MAX: Final = 64
 _PAIRED_MAX: Final = 12
+_HINTS_MAX: Final = 3
 _ASKED_MAX: Final = 130
 """How often the question may be asked again."""
 _USUAL: Final = 24
@@ -71,8 +72,9 @@ def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
 def lifted(problem: Problem, name: str, blamed: Blame) -> Problem:
     """The question without what is blamed."""
     pod = next(each for each in problem.pods if each.key == name)
-    meant = set(blamed.constraints)
-    return without(problem, [each for each in constraints(problem, pod) if each.constraint in meant])
+    meant = {(each.object, each.field, each.says) for each in blamed.constraints}
+    told = ((each, each.constraint) for each in constraints(problem, pod))
+    return without(problem, [each for each, its in told if (its.object, its.field, its.says) in meant])
 
 
 def _asks(question: Problem) -> int:
@@ -107,9 +109,15 @@ def _ordered(problem: Problem, found: Iterable[tuple[Lift, ...]]) -> tuple[Blame
     spelling = Spelling(problem)
     blames = []
     for lifts in found:
-        wanted = [each.constraint.wanted for each in lifts]
-        hints = [spelling.hint(each) for each in wanted if each is not None]
-        blames.append(
-            Blame(constraints=tuple(each.constraint for each in lifts), hint="; ".join(hint for hint in hints if hint))
-        )
+        blamed = tuple(_suited(spelling, each.constraint) for each in lifts)
+        hints = [spelling.hint(wanted) for each in blamed for wanted in each.wanted]
+        hints += [spelling.resource(each.resource) for each in blamed if each.change == REMOVE and each.resource]
+        told = islice(dict.fromkeys(filter(None, hints)), _HINTS_MAX)
+        blames.append(Blame(constraints=blamed, hint="; ".join(told)))
     return tuple(sorted(blames, key=lambda each: not each.hint))
+
+
+def _suited(spelling: Spelling, constraint: Constraint) -> Constraint:
+    """Of what nobody has, less is still too much."""
+    nobody = constraint.resource and not spelling.has(constraint.resource)
+    return replace(constraint, change=REMOVE) if nobody else constraint

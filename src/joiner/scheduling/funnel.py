@@ -21,7 +21,7 @@ from joiner.scheduling.claims import (
 )
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.lifting import taint_text
-from joiner.scheduling.obstacle import Obstacle, narrowed
+from joiner.scheduling.obstacle import Obstacle, narrowed, said
 from joiner.scheduling.plan import Stage
 from joiner.scheduling.template import Template
 
@@ -97,7 +97,7 @@ def _places(run: "Run", template: Template, each: PodClass, step: Step) -> Itera
     if wanted is None:
         return
     reached = topology = 0
-    said = ""
+    told = ""
     for place in step.places:
         there = run.joined.of(wanted, place)
         if there is None:
@@ -105,20 +105,23 @@ def _places(run: "Run", template: Template, each: PodClass, step: Step) -> Itera
         reached |= _sold(stock, there)
         left = narrowed(each, step, there)
         if isinstance(left, Obstacle):
-            said = said or left.says
+            told = told or left.says
         else:
             topology |= _sold(stock, left)
-            said = _domains(step, each, left)
+            told = _choice(step, each, left)
     if each.volumes.places != (Requirements(),):
         places = " or ".join(str(place) or "anywhere" for place in step.places[:_SHOWN_PLACES])
         yield Sieve(VOLUMES, f"its volumes, which can be reached with {places}", reached, wanted)
     if step.groups or each.kept_out:
-        yield Sieve(TOPOLOGY, said or "spread and affinity", topology, wanted)
+        yield Sieve(TOPOLOGY, told or "spread and affinity", topology, wanted)
 
 
-def _domains(step: Step, each: PodClass, left: Requirements) -> str:
-    keys = dict.fromkeys(group.key for group in (*(group for group, _ in step.groups), *each.kept_out))
-    return ", ".join(str(left[key]) for key in keys if key in left)
+def _choice(step: Step, each: PodClass, left: Requirements) -> str:
+    """The constraints, and where they would have the pod: it did not ask for that place itself."""
+    groups = [*((group, False) for group, _ in step.groups), *((group, True) for group in each.kept_out)]
+    who = said(*groups[0]) if len(groups) == 1 else "spread and affinity"
+    where = ", ".join(str(left[key]) for key in dict.fromkeys(group.key for group, _ in groups) if key in left)
+    return f"{who} (now: {where})" if where else who
 
 
 def _sizes(run: "Run", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:

@@ -15,13 +15,14 @@ from joiner.model.affinity import (
     NodeAffinity,
     NodeSelectorTerm,
     PodAffinityTerm,
+    PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements, host_ports
 from joiner.model.requirement import EXISTS, SelectorRequirement
 from joiner.model.resources import NODES, PODS
-from joiner.model.selector import LabelSelector, chooses
+from joiner.model.selector import LabelExpression, LabelSelector, chooses
 from joiner.model.taints import Taint, Toleration, tolerates
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import LIMITS, MIN_VALUES, PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES
@@ -29,6 +30,8 @@ from joiner.scheduling.problem import PoolOption, Problem
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+REMOVE: Final = "remove it"
 
 SpecChange = Callable[[PodSpec], PodSpec]
 T = TypeVar("T")
@@ -45,12 +48,14 @@ class Constraint(Value):
     """Where it is written."""
     says: str
     """What it says, in words."""
-    change: str = "remove it"
+    change: str = REMOVE
     """What lifting it comes to."""
     hard: bool = True
     """Whether it is a rule; a preference gives way by itself."""
-    wanted: SelectorRequirement | None = None
-    """The label it asks for, where it asks for one."""
+    wanted: tuple[SelectorRequirement, ...] = ()
+    """The labels it asks for, where it asks for some."""
+    resource: str = ""
+    """The resource it asks for, where it asks for one."""
 
 
 class Lift(NamedTuple):
@@ -97,11 +102,15 @@ def preferences(pod: Pod) -> Iterator[Lift]:
     """What the pod would like, and the company it demands: whatever may make a plan dearer without shutting the pod out."""
     field = f"spec.affinity.nodeAffinity.{_PREFERRED}"
     for number, term in enumerate(pod.spec.affinity.node_affinity.preferred):
-        text = ", ".join(_expression(each) for each in term.preference.match_expressions)
-        told = _told(pod, REQUIREMENTS, f"{field}[{number}]", f"preferred node affinity {text}", hard=False)
+        told = _told(pod, REQUIREMENTS, f"{field}[{number}]", node_preference_text(term), hard=False)
         yield _of_pods(pod, told, partial(_without_preferred_node, number=number))
     yield from wishes_for_company(pod, hard=False)
     yield from wishes_for_company(pod, hard=True)
+
+
+def node_preference_text(term: PreferredSchedulingTerm) -> str:
+    """A preference for labels of nodes in words."""
+    return f"preferred node affinity {', '.join(map(_expression, term.preference.match_expressions))}"
 
 
 # -- what a pod asks of labels -------------------------------------------------------------------------------------------
@@ -111,7 +120,7 @@ def _told(pod: Pod, rule: str, field: str, says: str, hard: bool = True) -> Cons
     return Constraint(rule=rule, object=f"Pod {pod.key}", field=field, says=says, hard=hard)
 
 
-def _expression(wanted: SelectorRequirement) -> str:
+def _expression(wanted: SelectorRequirement | LabelExpression) -> str:
     values = f" [{', '.join(wanted.values)}]" if wanted.values else ""
     return f"{wanted.key} {wanted.operator}{values}"
 
@@ -120,18 +129,32 @@ def _labels(pod: Pod) -> Iterator[Lift]:
     for key, value in sorted(pod.spec.node_selector.items()):
         told = _told(pod, REQUIREMENTS, f"spec.nodeSelector[{key}]", f"nodeSelector {key}: {value}")
         wanted = SelectorRequirement(key=key, operator="In", values=(value,))
-        yield _of_pods(pod, replace(told, wanted=wanted), partial(_without_label, key=key))
-    required = pod.spec.affinity.node_affinity.required
-    terms = required.node_selector_terms if required is not None else ()
-    field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+        yield _of_pods(pod, replace(told, wanted=(wanted,)), partial(_without_label, key=key))
+    yield from _node_affinity(pod)
+
+
+def _node_affinity(pod: Pod) -> Iterator[Lift]:
+    """The terms are alternatives: all of them can be removed, or a part of one that leaves other parts of it.
+
+    Without its only part a term would be empty, which matches no node: the other terms would be all there is.
+    """
+    terms, field = _terms(pod.spec), f"spec.affinity.nodeAffinity.{_REQUIRED}"
+    if len(terms) > 1:
+        told = _told(pod, REQUIREMENTS, field, f"node affinity of {len(terms)} terms")
+        wanted = tuple(each for term in terms for each in term.match_expressions)
+        yield _of_pods(pod, replace(told, change="remove all of them", wanted=wanted), _without_terms)
     for number, term in enumerate(terms):
-        for place, wanted in enumerate(term.match_expressions):
-            where = f"{field}[{number}].matchExpressions[{place}]"
-            told = _told(pod, REQUIREMENTS, where, f"node affinity {_expression(wanted)}")
+        single = len(term.match_expressions) + bool(term.match_fields) == 1
+        if single and len(terms) > 1:
+            continue
+        for place, each in enumerate(term.match_expressions):
+            where = field if single else f"{field}.nodeSelectorTerms[{number}].matchExpressions[{place}]"
+            told = _told(pod, REQUIREMENTS, where, f"node affinity {_expression(each)}")
             change = partial(_without_expression, number=number, place=place)
-            yield _of_pods(pod, replace(told, wanted=wanted), change)
+            yield _of_pods(pod, replace(told, wanted=(each,)), change)
         if term.match_fields:
-            told = _told(pod, REQUIREMENTS, f"{field}[{number}].matchFields", "node affinity with matchFields")
+            where = field if single else f"{field}.nodeSelectorTerms[{number}].matchFields"
+            told = _told(pod, REQUIREMENTS, where, "node affinity with matchFields")
             yield _of_pods(pod, told, partial(_without_match_fields, number=number))
 
 
@@ -139,9 +162,13 @@ def _without_label(spec: PodSpec, key: str) -> PodSpec:
     return replace(spec, node_selector={name: value for name, value in spec.node_selector.items() if name != key})
 
 
+def _without_terms(spec: PodSpec) -> PodSpec:
+    return _with_node_affinity(spec, replace(spec.affinity.node_affinity, required=None))
+
+
 def _without_expression(spec: PodSpec, number: int, place: int) -> PodSpec:
     terms = _terms(spec)
-    if not terms:  # an alternative that asks for nothing has taken all of them along
+    if number >= len(terms):  # the term is gone, with all the others or because nothing was left of it
         return spec
     return _with_term(
         spec, number, replace(terms[number], match_expressions=_less(terms[number].match_expressions, place))
@@ -150,7 +177,7 @@ def _without_expression(spec: PodSpec, number: int, place: int) -> PodSpec:
 
 def _without_match_fields(spec: PodSpec, number: int) -> PodSpec:
     terms = _terms(spec)
-    return _with_term(spec, number, replace(terms[number], match_fields=())) if terms else spec
+    return _with_term(spec, number, replace(terms[number], match_fields=())) if number < len(terms) else spec
 
 
 def _terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
@@ -159,13 +186,13 @@ def _terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _with_term(spec: PodSpec, number: int, term: NodeSelectorTerm) -> PodSpec:
-    """The terms are alternatives: as soon as one of them asks for nothing, all of them together ask for nothing."""
+    """A term of which nothing is left goes; with the last of them goes the node affinity as a whole."""
     nodes, required = spec.affinity.node_affinity, spec.affinity.node_affinity.required
     assert required is not None
-    if not term.match_expressions and not term.match_fields:
-        return _with_node_affinity(spec, replace(nodes, required=None))
-    terms = (*required.node_selector_terms[:number], term, *required.node_selector_terms[number + 1 :])
-    return _with_node_affinity(spec, replace(nodes, required=replace(required, node_selector_terms=terms)))
+    kept = (term,) if term.match_expressions or term.match_fields else ()
+    terms = (*required.node_selector_terms[:number], *kept, *required.node_selector_terms[number + 1 :])
+    fewer = replace(required, node_selector_terms=terms) if terms else None
+    return _with_node_affinity(spec, replace(nodes, required=fewer))
 
 
 def _without_preferred_node(spec: PodSpec, number: int) -> PodSpec:
@@ -198,7 +225,7 @@ def wishes_for_company(pod: Pod, hard: bool) -> Iterator[Lift]:
 
 def _by(told: Constraint, key: str) -> Constraint:
     """A constraint that asks for nodes to have a label."""
-    return replace(told, wanted=SelectorRequirement(key=key, operator=EXISTS))
+    return replace(told, wanted=(SelectorRequirement(key=key, operator=EXISTS),))
 
 
 def spread_text(spread: TopologySpreadConstraint) -> str:
@@ -219,7 +246,7 @@ def chosen_text(selector: LabelSelector | None) -> str:
     if selector is None:
         return "no pods"
     parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    parts += [f"{each.key} {each.operator} {list(each.values)}" for each in selector.match_expressions]
+    parts += [_expression(each) for each in selector.match_expressions]
     return f"pods with {', '.join(parts)}" if parts else "all pods"
 
 
@@ -270,7 +297,8 @@ def _requests(pod: Pod) -> Iterator[Lift]:
         if amount and name != PODS:
             says = f"request of {name} {resources.plain(name, amount)}"
             told = _told(pod, RESOURCES, f"spec.containers[*].resources.requests[{name}]", says)
-            yield _of_pods(pod, replace(told, change="ask for less"), partial(_without_request, name=name))
+            less = replace(told, change="ask for less", resource=name)
+            yield _of_pods(pod, less, partial(_without_request, name=name))
 
 
 def _without_request(spec: PodSpec, name: str) -> PodSpec:
@@ -413,23 +441,45 @@ def _with_pool(problem: Problem, name: str, change: Callable[[PoolOption], PoolO
 
 
 class Alike:
-    """Tells pods that differ from a pod in nothing but their names; one that has a node may differ in that."""
+    """Tells the pods of one workload: those with the same controller that ask for the same.
+
+    Volumes of their own do not tell them apart, nor do labels with their names and numbers, nor the nodes they have. Pods without
+    a controller are alike if they differ in nothing but their names.
+    """
 
     def __init__(self, pod: Pod) -> None:
-        self._pod = pod
+        self._pod, self._family = pod, _family(pod)
+        self._kind = kind_of(pod)
         self._known: dict[int, tuple[PodSpec, bool]] = {}
 
     def __call__(self, other: Pod) -> bool:
         """Whether the other pod is like ours."""
-        mine, its = self._pod.metadata, other.metadata
-        if mine.namespace != its.namespace or mine.labels != its.labels:
+        if _family(other) != self._family:
             return False
         known = self._known.get(id(other.spec))
         if known is None:
-            spec = replace(other.spec, node_name=self._pod.spec.node_name)
             # The spec is kept with the answer, so that nobody else can get its identity meanwhile.
-            known = self._known[id(other.spec)] = (other.spec, spec == self._pod.spec)
+            known = self._known[id(other.spec)] = (other.spec, kind_of(other) == self._kind)
         return known[1]
+
+
+def _family(pod: Pod) -> tuple[object, ...]:
+    """What is seen at a glance: pods of one workload have it in common."""
+    meta = pod.metadata
+    for owner in meta.owner_references:
+        if owner.controller:
+            return (meta.namespace, owner.kind, owner.name)
+    return (meta.namespace, frozenset(meta.labels.items()))
+
+
+def kind_of(pod: Pod) -> tuple[object, ...]:
+    """Equal for pods that are alike."""
+    family, spec = _family(pod), pod.spec
+    if any(owner.controller for owner in pod.metadata.owner_references):
+        volumes: object = tuple(volume.claim_name(pod.name) is not None for volume in spec.volumes)
+    else:
+        volumes = repr(spec.volumes)
+    return (*family, volumes, repr(replace(spec, node_name="", volumes=())))
 
 
 def _of_pods(pod: Pod, constraint: Constraint, change: SpecChange) -> Lift:

@@ -35,7 +35,7 @@ def narrowed(each: PodClass, step: Step, requirements: Requirements) -> Requirem
         if answer is None:
             inverse = (group, chosen) not in step.groups
             return Obstacle(
-                _said(group, inverse), _wanted(group, mine, chosen, inverse), counts(group, mine, node), group
+                said(group, inverse), _wanted(group, mine, chosen, inverse), counts(group, mine, node), group
             )
         if group.key != HOSTNAME:
             requirements = requirements & Requirements([answer])
@@ -50,16 +50,17 @@ def obstacle_at(each: PodClass, step: Step, here: Requirements) -> Obstacle | No
         mine = step.strict.at(group.key)
         if node is None:
             return Obstacle(
-                _said(group, inverse), f"a node with the label {group.key}", "the node does not have it", group
+                said(group, inverse), f"a node with the label {group.key}", "the node does not have it", group
             )
         if group.narrowed(mine, node, chosen) is None:
             return Obstacle(
-                _said(group, inverse), _wanted(group, mine, chosen, inverse), counts(group, mine, node), group
+                said(group, inverse), _wanted(group, mine, chosen, inverse), counts(group, mine, node), group
             )
     return None
 
 
-def _said(group: Group, inverse: bool) -> str:
+def said(group: Group, inverse: bool) -> str:
+    """A topology constraint in words."""
     who = chosen_text(group.selector)
     if group.kind == SPREAD:
         least = f", minDomains {group.min_domains}" if group.min_domains is not None else ""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from joiner.model import quantity, resources
 from joiner.model.labels import HOSTNAME
 from joiner.model.requirement import EXISTS, IN, SelectorRequirement
+from joiner.model.resources import CPU
 from joiner.model.taints import untolerated
 from joiner.scheduling import claims
-from joiner.scheduling.claims import Claim, Fitting, Refused
+from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.funnel import sieves
 from joiner.scheduling.lifting import taint_text
@@ -85,6 +86,7 @@ class _Inquiry:
         which = "the last" if self._step is self._each.steps[-1] else "one"
         message = f"by {which} of its {count} node-affinity terms: {reason.message}" if count > 1 else reason.message
         stock = self._template.stock
+        heeded = [sieve for sieve in self._sieves if sieve.rule != claims.LIMITS or rule == claims.LIMITS]
         return Reason(
             rule=rule,
             object=f"NodePool {self._template.name}",
@@ -92,23 +94,21 @@ class _Inquiry:
             wanted=reason.wanted,
             had=reason.had,
             hint=reason.hint,
-            funnel=tuple(sieve.stage(stock) for sieve in self._sieves),
+            funnel=tuple(sieve.stage(stock) for sieve in heeded),
         )
 
     def _verdict(self) -> tuple[str, object]:
-        """The rule that says no in the end; what is only a matter of limits is told as such."""
+        """The rule that says no in the end. Limits are to blame only where the pool would take the pod without them."""
         run, template = self._run, self._template
-        found = run.opened(Claim(len(run.claims), template), self._each, self._step)
-        rule, detail = (found.rule, found.detail) if isinstance(found, Refused) else (claims.RESOURCES, None)
-        if template.left and rule != claims.LIMITS:
-            free = run.openings.fitting(Claim(len(run.claims), template), self._each, self._step, new=True)
-            if isinstance(free, Fitting):
-                return claims.LIMITS, free.units
-        last = self._sieves[-1]
+        found = run.openings.fitting(Claim(len(run.claims), template), self._each, self._step, new=True)
+        if isinstance(found, Fitting):
+            return (claims.LIMITS, found.units) if template.left else (claims.RESOURCES, None)
         # Whatever leaves no type is seen as a label or as size in the end, though a volume, a port or topology asked for it.
-        if rule in _LABELS and last.units:
-            return claims.REQUIREMENTS, detail
-        return (last.rule if rule in _LABELS or rule == claims.RESOURCES else rule), detail
+        last = [sieve for sieve in self._sieves if sieve.rule != claims.LIMITS][-1]
+        if found.rule in _LABELS and last.units:
+            return claims.REQUIREMENTS, found.detail
+        seen = found.rule in _LABELS or found.rule == claims.RESOURCES
+        return (last.rule if seen else found.rule), found.detail
 
     # -- one rule each ------------------------------------------------------------------------------------------------
 
@@ -140,10 +140,22 @@ class _Inquiry:
 
     def _too_small(self, rule: str) -> Reason:
         units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), 0)
-        miss = self._more_than_any(units) or self._nearest_miss(units)
+        nobody = [
+            name for name in self._asked() if not self._template.stock.capacity(name).largest(self._template.units)
+        ]
+        if nobody:
+            hints = "; ".join(map(self._run.spelling.resource, nobody))
+            asked = {name: amount for name, amount in self._asked().items() if name in nobody}
+            return _told(rule, self._funnel(), _amounts(asked), _amounts(dict.fromkeys(asked, 0)), hints)
+        miss = self._nearest_miss(units)
         if miss is None:
             return _told(rule, self._funnel())
         return _told(rule, self._funnel(), _amounts(miss.wanted), _amounts(miss.had), miss.said())
+
+    def _asked(self) -> dict[str, int]:
+        """What the pod asks for, daemons aside."""
+        named = zip(self._run.names, self._each.amounts, strict=True)
+        return {name: amount for name, amount in named if amount and name != resources.PODS}
 
     def _topology(self, rule: str) -> Reason:
         for place in self._step.places:
@@ -241,22 +253,6 @@ class _Inquiry:
             sums = map(int.__add__, self._each.amounts, group.amounts)
             yield group.units, {name: amount for name, amount in zip(self._run.names, sums, strict=True) if amount}
 
-    def _more_than_any(self, units: int) -> "_Miss | None":
-        """What none of the units has enough of, taken by itself: seen at a glance."""
-        stock = self._template.stock
-        ladders = dict(zip(self._run.names, stock.ladders(self._run.names), strict=True))
-        misses = []
-        for having, needed in self._needed():
-            mine = units & having
-            most = {name: ladders[name].largest(mine) for name in needed} if mine else {}
-            lacking = [name for name in most if needed[name] > most[name]]
-            if lacking:
-                worst = max(lacking, key=lambda name: needed[name] / max(most[name], 1))
-                largest = ladders[worst].at_least(most[worst]) & mine
-                name = stock.units[(largest & -largest).bit_length() - 1].name
-                misses.append(_miss(name, needed, most, lacking))
-        return min(misses, default=None, key=lambda miss: (miss.ratio, miss.instance_type))
-
     def _nearest_miss(self, units: int) -> "_Miss | None":
         """The unit that comes nearest to having enough of everything at once."""
         stock, misses = self._template.stock, []
@@ -268,7 +264,7 @@ class _Inquiry:
                     lacking = [name for name, amount in needed.items() if amount > has.get(name, 0)]
                     if lacking:
                         misses.append(_miss(unit.name, needed, has, lacking))
-        return min(misses, default=None, key=lambda miss: (miss.ratio, miss.instance_type))
+        return min(misses, default=None, key=lambda miss: (miss.ratio, len(miss.wanted), miss.instance_type))
 
 
 _MILLION: Final = 1_000_000 * 1_000
@@ -285,9 +281,7 @@ class _Miss(NamedTuple):
 
     def said(self) -> str:
         wanted, had = _amounts(self.wanted), _amounts(self.had)
-        slip = (
-            "; M means millions: were thousandths meant, which is m?" if self.wanted.get("cpu", 0) >= _MILLION else ""
-        )
+        slip = "; m stands for thousandths of a cpu, M for millions" if self.wanted.get(CPU, 0) >= _MILLION else ""
         return f"the nearest is {self.instance_type}: pod and daemons ask for {wanted}, and there is {had}{slip}"
 
 

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a label that nobody has."""
+"""What somebody may have meant who wrote a label or a resource that nobody has."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -22,6 +22,7 @@ class Spelling:
         self._values: dict[str, frozenset[str]] = {}
         self._pods: frozenset[tuple[str, str]] | None = None
         """Labels of pods, with their values."""
+        self._resources: frozenset[str] | None = None
         self._hints: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
     def hint(self, wanted: SelectorRequirement) -> str:
@@ -63,6 +64,26 @@ class Spelling:
                 near = nearest(value, (known for name, known in self._pods if name == key))
                 return f"no pod has the label {key}={value}" + (f"; did you mean {key}={near}?" if near else "")
         return ""
+
+    def resource(self, name: str) -> str:
+        """What was probably meant by a resource that no type of a pool has."""
+        if self.has(name):
+            return f"no type of the pool has {name}"
+        near = nearest(name, self._known_resources())
+        return f"no type has {name}" + (f"; did you mean {near}?" if near else "")
+
+    def has(self, name: str) -> bool:
+        """Whether some type or node has anything of a resource."""
+        return name in self._known_resources()
+
+    def _known_resources(self) -> frozenset[str]:
+        if self._resources is None:
+            types = [each for option in self._problem.pools for each in option.catalog.types]
+            more = (offering.capacity for each in types for offering in each.offerings)
+            there = (node.allocatable for node in self._problem.nodes)
+            amounts = (*(each.capacity for each in types), *more, *there)
+            self._resources = frozenset(name for each in amounts for name, amount in each.items() if amount)
+        return self._resources
 
     def values(self, key: str) -> frozenset[str]:
         """The values that a label has on nodes that are there, or could have on new ones."""

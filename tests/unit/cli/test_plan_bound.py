@@ -72,6 +72,25 @@ def test_data_carries_the_bound_only_when_asked_for(manifests: str) -> None:
     assert sum(part["pods"] for part in bounded["bound"]["parts"]) == 7
 
 
+def test_the_parts_of_a_bound_add_up(manifests: str) -> None:
+    told = json.loads(CliRunner().invoke(cli, ["plan", "-f", manifests, "-o", "json", "--bound"]).stdout)["bound"]
+
+    parts = sum(part["pods"] * part["hourlyEach"] for part in told["parts"])
+    assert parts + told["wholeNodes"] - told["roomThatIsThere"] == pytest.approx(told["hourly"])
+
+
+def test_far_from_the_bound_preferences_are_told_of(tmp_path: Path) -> None:
+    term = "{weight: 1, preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}"
+    wish = f"affinity: {{nodeAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}"
+    path = tmp_path / "all.yaml"
+    both = MANIFESTS.replace("values: [on-demand]", "values: [on-demand, spot]")
+    path.write_text(both.replace("spec: {containers", f"spec: {{{wish}, containers"), encoding="utf-8")
+
+    result = CliRunner().invoke(cli, ["plan", "-f", str(path), "--bound"])
+
+    assert "  without preferences a plan costs " in result.output
+
+
 @pytest.mark.parametrize(
     "more", [["--scenario", "-"], ["-f", "x.yaml", "--explain", "web-0"]], ids=["scenario", "explain"]
 )

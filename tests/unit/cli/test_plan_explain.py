@@ -59,6 +59,7 @@ PREFERS = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
     {"weight": 1, "preference": {"matchExpressions": [LIKED]}},
 ]}}  # fmt: skip
 TYPO = {"topology.kubernetes.io/zone": "test-zone-aa"}
+HOST = "kubernetes.io/hostname"
 ALL = "".join(
     (
         WORLD,
@@ -201,4 +202,64 @@ def test_far_from_the_bound_what_decides_before_prices_is_said() -> None:
     )
     result = CliRunner().invoke(cli, ["plan", "-f", "-", "--bound"], input=dear_first + tolerant)
 
-    assert "NodePools are asked by weight, then by name; with spare asked first a plan costs" in result.output
+    assert (
+        "NodePools are asked by weight, the highest first; NodePools of equal weight are asked by name" in result.output
+    )
+    assert "; with spare asked first a plan costs" in result.output
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        (
+            "",
+            "why there:   NodePools of equal weight are asked by name, the last in the alphabet first, and its name is",
+        ),
+        ("  weight: 9\n", "why there:   its weight of 9 goes before the others that would do\n"),
+    ],
+)
+def test_why_a_pool_was_asked_first_is_said_whatever_the_others_cost(weight: str, words: str) -> None:
+    cheap_last = WORLD.replace("  weight: 10\n", weight).replace("[spot]", "[x]").replace("on-demand", "spot")
+    tolerant = deployment("web", tolerations=[{"operator": "Exists"}])
+    given = cheap_last.replace("[x]", "[on-demand]") + tolerant
+
+    result = CliRunner().invoke(cli, ["plan", "-f", "-", "--explain", "web-0"], input=given)
+
+    assert words in result.stdout
+    assert ("NodePool default would cost " in result.stdout) == (not weight)
+
+
+def test_every_row_of_what_is_left_over_has_a_remedy_and_a_pod_to_ask_about() -> None:
+    slips = "".join(deployment(f"slip{n}", 2, nodeSelector={f"rack{n}": "x"}) for n in range(5))
+
+    result = CliRunner().invoke(cli, ["plan", "-f", "-"], input=WORLD + slips)
+
+    assert result.stdout.count(" would have a place without the nodeSelector ") == 5
+    assert result.stdout.endswith("--explain POD tells more of a pod, for instance --explain slip0-0\n")
+
+
+def test_a_pod_that_nothing_helps_is_the_one_to_ask_about() -> None:
+    given = WORLD + deployment("huge", cpu="9999", nodeSelector=TYPO) + deployment("slip", nodeSelector=TYPO)
+    lost = given + deployment("zoo", cpu="9999", nodeSelector={**TYPO, "rack": "x"})
+
+    result = CliRunner().invoke(cli, ["plan", "-f", "-"], input=lost)
+
+    assert result.stdout.endswith("for instance --explain zoo-0\n")
+
+
+def test_how_many_wishes_were_not_priced_is_said() -> None:
+    many = "".join(deployment(f"web{n}", cpu="100m", affinity=PREFERS) for n in range(22))
+
+    drawn, data = (
+        CliRunner().invoke(cli, ["plan", "-f", "-", "--costs", *form], input=WORLD + many).stdout
+        for form in ((), ("-o", "json"))
+    )
+
+    assert drawn.endswith("and 2 more that were not looked at; --explain POD --costs does so for one pod\n")
+    assert json.loads(data)["costsNotLookedAt"] == 2
+
+
+def test_a_pod_that_was_never_tried_is_told_why_without_a_speaker() -> None:
+    result = CliRunner().invoke(cli, ["plan", "-f", "-"], input=WORLD + deployment("odd", nodeSelector={HOST: "x"}))
+
+    assert f"never tried: label {HOST} is restricted" in result.stdout

@@ -55,9 +55,17 @@ CASES: dict[str, tuple[Problem, list[str]]] = {
         alone(affinity=node_affinity([requirement(ZONE, "In", "x"), requirement(ARCH, "Exists")])),
         [f"node affinity {ZONE} In [x]"],
     ),
-    "any of two alternatives": (
+    "two alternatives of one expression each": (
         alone(affinity=node_affinity([requirement(ZONE, "In", "x")], [requirement(ZONE, "In", "y")])),
-        [f"node affinity {ZONE} In [x]", f"node affinity {ZONE} In [y]"],
+        ["node affinity of 2 terms"],
+    ),
+    "an alternative of which something is left": (
+        alone(
+            affinity=node_affinity(
+                [requirement(ZONE, "In", "x")], [requirement(ZONE, "In", "y"), requirement(ARCH, "Exists")]
+            )
+        ),
+        ["node affinity of 2 terms", f"node affinity {ZONE} In [y]"],
     ),
     "a restricted label": (alone(nodeSelector={HOSTNAME: "me"}), [f"nodeSelector {HOSTNAME}: me"]),
     "a taint": (problem([pod()], TAINTED), ["taint dedicated=x:NoSchedule"]),
@@ -229,11 +237,26 @@ def test_every_type_is_too_small_for_pods_of_that_many_gpus() -> None:
     ] == ["resources"]
 
 
-@pytest.mark.parametrize(("terms", "cut_short"), [(20, False), (100, True)])
-def test_where_there_is_very_much_to_blame_not_all_of_it_is_tried(terms: int, cut_short: bool) -> None:
-    asked = alone(affinity=node_affinity(*([requirement("rack", "In", str(number))] for number in range(terms))))
+@pytest.mark.parametrize(("expressions", "cut_short"), [(20, False), (100, True)])
+def test_where_there_is_very_much_to_blame_not_all_of_it_is_tried(expressions: int, cut_short: bool) -> None:
+    odd = [requirement(ZONE, "In", "x"), *(requirement(ZONE, "NotIn", str(number)) for number in range(expressions))]
+    asked = alone(affinity=node_affinity(odd))
 
     found = blame(asked, schedule(asked), "default/web")
 
     assert found.blames
     assert found.cut_short is cut_short
+
+
+def test_alternatives_are_told_with_what_was_meant_by_each() -> None:
+    terms = [requirement(ZONE, "In", "x")], [requirement(ARCH, "In", "amd46")]
+
+    (blamed,) = judged(alone(affinity=node_affinity(*terms))).blames
+
+    assert blamed.hint == f"{ZONE} is nowhere x; there is a, b, c; {ARCH} is nowhere amd46; did you mean amd64?"
+
+
+def test_of_a_resource_that_nobody_has_less_is_not_advised() -> None:
+    (blamed,) = judged(alone(extra={"example.com/gpu": "1"})).blames
+
+    assert (blamed.constraints[0].change, blamed.hint) == ("remove it", "no type has example.com/gpu")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.builders import (
     SHELF,
+    away_from,
     node_pool,
     pod,
     pods,
@@ -15,8 +16,10 @@ from tests.builders import (
 )
 
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from joiner.model.meta import OwnerReference, replace
+from joiner.model.pod import Pod
 from joiner.scheduling import merits
-from joiner.scheduling.merits import Purchase, costs, purchase
+from joiner.scheduling.merits import Purchase, costs, purchase, wishes
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 
@@ -88,7 +91,7 @@ WISHES: dict[str, tuple[dict[str, Any], float]] = {
 def test_a_wish_costs_what_is_saved_without_it(spec: dict[str, Any], price: float) -> None:
     question = problem([pod(labels={"app": "web"}, **spec)])
 
-    (found,) = costs(question, schedule(question), question.pods, 9)
+    (found,) = costs(question, schedule(question), wishes(question.pods))
 
     assert found.hourly == pytest.approx(price)
 
@@ -96,7 +99,7 @@ def test_a_wish_costs_what_is_saved_without_it(spec: dict[str, Any], price: floa
 def test_pods_of_one_kind_are_priced_together() -> None:
     question = problem(pods(6, cpu="500m", topologySpreadConstraints=[spread_over("web", HOSTNAME)]))
 
-    (found,) = costs(question, schedule(question), question.pods, 9)
+    (found,) = costs(question, schedule(question), wishes(question.pods))
 
     # Six nodes of one cpu, or one of four: 6 * 0.04 and 0.12 or a little more.
     assert found.pods == 6
@@ -108,16 +111,75 @@ def test_plans_that_place_other_pods_are_not_compared() -> None:
     spread = spread_over("web", ZONE, minDomains=9)
     question = problem(pods(6, topologySpreadConstraints=[spread]))
 
-    assert [each.hourly for each in costs(question, schedule(question), question.pods, 9)] == [None]
+    assert [each.hourly for each in costs(question, schedule(question), wishes(question.pods))] == [None]
 
 
-def test_no_more_wishes_are_priced_than_asked_for() -> None:
-    question = problem([*pods(2, "a", affinity=likes(ZONE, "a")), *pods(3, "b", affinity=likes(ZONE, "b"))])
+def test_wishes_of_large_workloads_come_first() -> None:
+    found = wishes([*pods(2, "a", affinity=likes(ZONE, "a")), *pods(3, "b", affinity=likes(ZONE, "b"))])
 
-    (first,) = costs(question, schedule(question), question.pods, 1)
+    assert [(each.pod.key, each.pods) for each in found] == [("default/b-0", 3), ("default/a-0", 2)]
 
-    assert first.pod == "default/b-0"
-    assert merits.wishes(question.pods) == 2
+
+@pytest.mark.parametrize(("pods_", "most"), [(0, 20), (1000, 20), (2000, 10), (100_000, 3)])
+def test_the_more_pods_there_are_the_fewer_wishes_are_priced(pods_: int, most: int) -> None:
+    assert merits.affordable(pods_) == most
+
+
+def owned(number: int, owner: str = "db") -> Pod:
+    """A pod as a StatefulSet makes it, with a volume and labels of its own."""
+    made = pod(
+        f"{owner}-{number}",
+        cpu="500m",
+        labels={"app": "db", "apps.kubernetes.io/pod-index": str(number)},
+        affinity=away_from("db", HOSTNAME),
+        volumes=[{"name": f"kube-api-access-{number}"}],
+    )
+    by = OwnerReference(api_version="apps/v1", kind="StatefulSet", name=owner, uid=owner, controller=True)
+    return replace(made, metadata=replace(made.metadata, owner_references=(by,)))
+
+
+def test_pods_of_one_controller_are_priced_together_whatever_their_names_and_volumes() -> None:
+    question = problem([owned(number) for number in range(6)])
+
+    (found,) = costs(question, schedule(question), wishes(question.pods))
+
+    assert found.pods == 6
+    assert found.hourly is not None
+    assert found.hourly > 0.05
+
+
+def test_pods_of_two_controllers_are_not_alike() -> None:
+    assert [each.pods for each in wishes([owned(0), owned(1), owned(0, "other")])] == [2, 1]
+
+
+def test_a_preference_that_excludes_what_is_cheaper_is_named() -> None:
+    found = bought(problem([pod(affinity=likes(CAPACITY_TYPE, "on-demand"))]))
+
+    (heeded,) = found.heeded
+    assert heeded.says == f"preferred node affinity {CAPACITY_TYPE} In [on-demand]"
+    assert heeded.price == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"affinity": likes(CAPACITY_TYPE, "spot")}, id="what is cheapest anyway"),
+        pytest.param(
+            {"affinity": likes(CAPACITY_TYPE, "on-demand"), "nodeSelector": {CAPACITY_TYPE: "on-demand"}},
+            id="what is demanded as well",
+        ),
+    ],
+)
+def test_a_preference_that_excludes_nothing_is_not_named(spec: dict[str, Any]) -> None:
+    assert bought(problem([pod(**spec)])).heeded == ()
+
+
+def test_a_plan_without_preferences_is_compared_only_where_there_are_some() -> None:
+    assert merits.without_preferences(problem([pod(topologySpreadConstraints=[spread_over("web")])])) is None
+    loose = merits.without_preferences(problem([pod(affinity=likes(ZONE, "a"))]))
+
+    assert loose is not None
+    assert loose.pods[0].spec == pod().spec
 
 
 def test_what_the_order_of_pools_costs_is_found_by_asking_another_first() -> None:

@@ -13,11 +13,14 @@ from tests.builders import (
     offering,
     pod,
     pods,
+    pool_option,
     problem,
     requirement,
     spread_over,
 )
 
+from joiner.catalog.market import InstanceType
+from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
 from joiner.model.nodepool import NodePool
@@ -165,9 +168,80 @@ def test_where_there_is_no_pool_that_is_said() -> None:
     assert reason(problem([pod()], pools=())).message == "there is none that buys nodes for pods"
 
 
-def test_millions_of_cores_are_taken_for_a_slip_of_the_pen() -> None:
-    assert reason(problem([pod(cpu="100M")])).hint.endswith("M means millions: were thousandths meant, which is m?")
+@pytest.mark.parametrize("cpu", ["100M", "100000000"])
+def test_millions_of_cores_are_taken_for_a_slip_of_the_pen_however_they_are_written(cpu: str) -> None:
+    assert reason(problem([pod(cpu=cpu)])).hint.endswith("; m stands for thousandths of a cpu, M for millions")
     assert "millions" not in reason(problem([pod(cpu="100")])).hint
+
+
+def sized(name: str, **amounts: Any) -> InstanceType:
+    return instance_type(name, capacity=resources.of(pods=20, **amounts))
+
+
+def test_the_nearest_type_is_told_with_what_it_has_itself() -> None:
+    types = (sized("fast", cpu=64, memory="16Gi"), sized("large", cpu=60, memory="800Gi"))
+
+    found = reason(problem([pod(cpu="100", memory="1000Gi")], types=types))
+
+    assert found.hint.startswith("the nearest is large: ")
+    assert found.had == "cpu 60, memory 800Gi"
+
+
+GPU = instance_type("gpu", capacity={**resources.of(cpu=8, memory="32Gi", pods=20), "nvidia.com/gpu": 1000})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("nvidia.com/gpus", "no type has nvidia.com/gpus; did you mean nvidia.com/gpu?"),
+        ("hugepages-2Mi", "no type has hugepages-2Mi"),
+    ],
+)
+def test_of_a_resource_that_no_type_has_no_type_is_the_nearest(name: str, hint: str) -> None:
+    found = reason(problem([pod(extra={name: "1"})], types=(*SHELF, GPU)))
+
+    assert (found.rule, found.hint) == ("resources", hint)
+
+
+def test_a_resource_that_only_other_pools_have_is_not_taken_for_a_slip_of_the_pen() -> None:
+    asked = pod(extra={"nvidia.com/gpu": "1"})
+    pools = (pool_option(node_pool("plain"), SHELF), pool_option(node_pool("gpu", limits={"cpu": "0"}), (GPU,)))
+    (refused,) = schedule(problem([asked], *pools)).refusals
+
+    assert {each.object: each.rule for each in refused.reasons} == {
+        "NodePool plain": "resources",
+        "NodePool gpu": "limits",
+    }
+    assert next(each.hint for each in refused.reasons if each.hint) == "no type of the pool has nvidia.com/gpu"
+
+
+FULL_POOL: dict[str, Any] = {"limits": {"cpu": "0"}}
+BESIDE_LIMITS: dict[str, tuple[Problem, str]] = {
+    "a label": (problem([pod(nodeSelector={ZONE: "x"})], node_pool(**FULL_POOL)), "requirements"),
+    "size": (problem([pod(cpu="100")], node_pool(**FULL_POOL)), "resources"),
+    "affinity": (problem([pod(affinity=near_to("db"))], node_pool(**FULL_POOL)), "topology"),
+    "minValues": (
+        problem(
+            [pod(nodeSelector={INSTANCE_TYPE: "m-4"})],
+            node_pool("default", [requirement(INSTANCE_TYPE, "Exists", minValues=2)], **FULL_POOL),
+        ),
+        "min-values",
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "rule"), BESIDE_LIMITS.values(), ids=BESIDE_LIMITS)
+def test_limits_are_not_named_where_the_pool_would_refuse_the_pod_without_them(question: Problem, rule: str) -> None:
+    found = reason(question)
+
+    assert found.rule == rule
+    assert "limits" not in [stage.rule for stage in found.funnel]
+
+
+def test_the_smallest_type_that_would_do_is_one_that_the_pod_could_use() -> None:
+    found = reason(problem([pod(nodeSelector={INSTANCE_TYPE: "m-8"})], node_pool(**FULL_POOL)))
+
+    assert (found.rule, found.wanted, found.had) == ("limits", "cpu 8", "cpu 0")
 
 
 def test_a_label_is_taken_for_one_that_ends_alike_before_one_that_contains_it() -> None:
@@ -277,3 +351,24 @@ def test_an_alternative_that_contradicts_itself_does_not_hide_what_is_wrong_with
     assert found.object == "NodePool default"
     assert (found.rule, found.wanted) == ("resources", "cpu 100")
     assert found.message.startswith("by one of its 2 node-affinity terms")
+
+
+def test_a_zone_that_spread_chooses_is_not_told_as_if_the_pod_had_asked_for_it() -> None:
+    waiting = pods(1, topologySpreadConstraints=[spread_over("web")])
+    only_two_zones = (instance_type("one", [offering(zone="a")]), instance_type("two", [offering(zone="b")]))
+
+    found = reason(problem(waiting, node_pool(**FULL_POOL), types=only_two_zones))
+
+    assert [stage.after for stage in found.funnel if stage.rule == "topology"] == [
+        f"spread of pods with app=web over {ZONE}, maxSkew 1 (now: {ZONE} In [a])"
+    ]
+
+
+def test_what_a_selector_chooses_is_told_as_labels_are_written() -> None:
+    expression = {"key": "app", "operator": "In", "values": ["web", "db"]}
+    spread = {**spread_over("web", "rack"), "labelSelector": {"matchExpressions": [expression]}}
+
+    assert (
+        "spread of pods with app In [web, db] over rack"
+        in reason(problem([pod(topologySpreadConstraints=[spread])])).message
+    )
