@@ -1,6 +1,7 @@
 """Pods by shape: identical pods are one class, and whatever is true of one of them is worked out once."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -17,8 +18,14 @@ from joiner.scheduling.preferences import Wishes, steps, wishes
 from joiner.scheduling.topology import AFFINITY, Group
 from joiner.scheduling.volumes import PodVolumes, Shelf
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=str)
-"""Quantities are written as text: thousandths of the largest one do not fit the format's integers."""
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic")
+"""Quantities are written as text: thousandths of the largest one do not fit the format's integers.
+
+The order of a mapping is nothing to tell pods apart by.
+"""
+
+
+_NOTHING: Final[Mapping[str, object]] = {"affinity": PodSpec().affinity, "resources": PodSpec().resources}
 
 
 class Step:
@@ -141,8 +148,12 @@ def _what_matters(spec: PodSpec) -> PodSpec:
 
     Every pod of a cluster has a volume with a name of its own that carries the token of its account.
     """
-    volumes = tuple([_unnamed(volume) for volume in spec.volumes if volume.claim_name("") is not None])
-    return replace(spec, volumes=volumes, node_name="") if spec.volumes or spec.node_name else spec
+    changed: dict[str, Any] = {"node_name": ""} if spec.node_name else {}
+    if spec.volumes:
+        changed["volumes"] = tuple([_unnamed(volume) for volume in spec.volumes if volume.claim_name("") is not None])
+    # What is there and empty says the same as what is not there, and is written otherwise.
+    changed |= {name: nothing for name, nothing in _NOTHING.items() if getattr(spec, name) == nothing}
+    return replace(spec, **changed)
 
 
 def _unnamed(volume: Volume) -> Volume:

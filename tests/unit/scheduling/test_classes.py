@@ -20,11 +20,22 @@ def classes(*waiting: Pod, bound: tuple[Pod, ...] = ()) -> int:
         ({"volumes": [{"name": "kube-api-access-4x2"}]}, {"volumes": [{"name": "kube-api-access-9k7"}]}, 1),
         ({"labels": {"app": "db", "pod-index": "0"}}, {"labels": {"app": "db", "pod-index": "1"}}, 1),
         ({"nodeName": "one-that-goes"}, {"nodeName": "another"}, 1),
+        ({"nodeSelector": {"a": "1", "b": "2"}}, {"nodeSelector": {"b": "2", "a": "1"}}, 1),
+        ({"affinity": {}, "resources": {}}, {}, 1),
         ({"cpu": "1"}, {"cpu": "2"}, 2),
         ({"claims": ["data-0"]}, {"claims": ["data-1"]}, 2),
         ({"namespace": "a"}, {"namespace": "b"}, 2),
     ],
-    ids=["names of volumes", "labels nobody looks at", "nodes they leave", "amounts", "claims", "namespaces"],
+    ids=[
+        "names of volumes",
+        "labels nobody looks at",
+        "nodes they leave",
+        "order",
+        "what is empty",
+        "amounts",
+        "claims",
+        "namespaces",
+    ],
 )
 def test_pods_are_told_apart_by_what_rules_see(one: dict[str, Any], other: dict[str, Any], expected: int) -> None:
     assert classes(pod("a", **one), pod("b", **other)) == expected
