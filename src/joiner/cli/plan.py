@@ -67,6 +67,7 @@ def command(
     node_price: float | None,
     spot_width: int | None,
     spot_width_cost: float | None,
+    effort: int | None,
     scheduler_config: str | None,
     strict: bool,
     form: str,
@@ -78,7 +79,7 @@ def command(
     limit objects where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
-        dials = (node_price, spot_width, spot_width_cost, scheduler_config)
+        dials = (node_price, spot_width, spot_width_cost, effort, scheduler_config)
         if (
             filenames
             or catalogue is not None
@@ -105,7 +106,7 @@ def command(
     policy = plandials.policy(node_price, spot_width, spot_width_cost)
     spread = plandials.spread_defaults(scheduler_config)
     complete = planmanifests.show(
-        filenames, catalogue, policy, spread, form, explained=explained, priced=priced, bounded=bounded
+        filenames, catalogue, policy, spread, effort, form, explained=explained, priced=priced, bounded=bounded
     )
     if strict and not complete:
         ctx.exit(1)

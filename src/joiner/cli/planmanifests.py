@@ -14,6 +14,7 @@ from joiner.cli.world import Unsound, World, load
 from joiner.clock import SystemClock
 from joiner.scheduling import merits
 from joiner.scheduling.bound import Bound, bound, placed
+from joiner.scheduling.effort import Tries
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.schedule import schedule
@@ -33,6 +34,7 @@ def show(
     catalogue: str | None,
     policy: Policy,
     spread: Defaults,
+    effort: int | None,
     form: str,
     *,
     explained: str | None,
@@ -40,7 +42,7 @@ def show(
     bounded: bool,
 ) -> bool:
     """Plan, and show the plan; says whether it serves every pod out of every pool."""
-    view = _planned(standin.stand_in(load(filenames), catalogue), policy, spread)
+    view = _planned(standin.stand_in(load(filenames), catalogue), policy, spread, effort)
     if explained is not None:
         podview.explain(view, explained, form, priced=priced)
     elif form == output.TABLE:
@@ -56,7 +58,7 @@ def show(
     return not (view.plan.refusals or view.plan.not_attempted or view.missed)
 
 
-def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
+def _planned(world: World, policy: Policy, spread: Defaults, effort: int | None) -> planview.View:
     """The plan for a world of manifests. A pool that cannot be used is told of and left out."""
     opened = asyncio.run(storefront.open_for(world, None, ()))
     missed = [f"NodePool {name} is left out: {why}" for name, why in opened.problems]
@@ -71,7 +73,7 @@ def _planned(world: World, policy: Policy, spread: Defaults) -> planview.View:
     prices = tuple(dict.fromkeys(each.prices for each in pools))
     listener = Listener(len(question.problem.pods))
     try:
-        plan = schedule(question.problem, reporter=listener)
+        plan = schedule(question.problem, reporter=listener, effort=None if effort is None else Tries(effort))
     finally:
         listener.close()
     return planview.View(question, plan, prices, tuple(missed), tuple(listener.attempts))

@@ -1,4 +1,4 @@
-"""Options of `joiner plan` that say how to plan: the two dials, and what the cluster's own scheduler is told."""
+"""Options of `joiner plan` that say how to plan: the dials, how much may be tried, what the cluster's scheduler is told."""
 
 import math
 from collections.abc import Callable
@@ -23,6 +23,11 @@ _SCHEDULER_CONFIG = (
     "The KubeSchedulerConfiguration of the cluster: its default spread constraints are given to pods that have none."
 )
 
+_EFFORT = (
+    "Try so many pods at the most, in all ways of planning together, first fit first; who has had no turn by then is told."
+    "  [default: as many as it takes]"
+)
+
 
 class _Fraction(click.FloatRange):
     """A number from 0 on. What is no number, or endless, is refused: it would pass every comparison, or none."""
@@ -42,6 +47,7 @@ def options(function: F) -> F:
             click.option("--node-price", type=_Fraction(min=0), metavar="FRACTION", help=_NODE_PRICE),
             click.option("--spot-width", type=click.IntRange(min=0), metavar="TYPES", help=_SPOT_WIDTH),
             click.option("--spot-width-cost", type=_Fraction(min=0), metavar="FRACTION", help=_SPOT_WIDTH_COST),
+            click.option("--effort", type=click.IntRange(min=1), metavar="TRIES", help=_EFFORT),
             click.option("--scheduler-config", type=click.Path(), metavar="FILE", help=_SCHEDULER_CONFIG),
         )
     ):

@@ -87,7 +87,10 @@ def draw(view: View) -> None:
     for number, line in enumerate(_remedies(view)):
         click.echo(f"{'' if number else chr(10)}{line}")
     if view.plan.not_attempted:
-        click.echo(f"\n{len(view.plan.not_attempted)} pods were not tried: the effort was spent before their turn")
+        left = len(view.plan.not_attempted)
+        click.echo(
+            f"\n{left} {'pod was' if left == 1 else 'pods were'} not tried: the effort was spent before their turn"
+        )
 
 
 def _headline(view: View) -> str:

@@ -329,3 +329,13 @@ def test_who_is_asked_about_and_does_not_wait_is_told_what_it_does(name: str, wo
 
     assert code == 1
     assert words in text
+
+
+def test_effort_that_is_spent_leaves_pods_untried_and_says_so() -> None:
+    several = [deployment(name, replicas=1, cpu=cpu) for name, cpu in (("a", "30"), ("b", "20"), ("c", "10"))]
+
+    code, text = plan(POOL, *several, arguments=("--effort", "2"))
+
+    assert code == 0
+    assert "2 of 3 pods placed" in text
+    assert "1 pod was not tried: the effort was spent before their turn" in text
