@@ -34,6 +34,7 @@ from joiner.model.requirement import SelectorRequirement
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.desk import natural
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -397,12 +398,10 @@ def _bound(written: Iterable[WirePod], specs: _Specs) -> Iterator[Pod]:
 
 
 def _identified(metadata: ObjectMeta, kind: str, number: int) -> ObjectMeta:
-    return replace(
-        metadata,
-        namespace=metadata.namespace or DEFAULT_NAMESPACE,
-        name=metadata.name or f"{kind}-{number:06d}",
-        uid=metadata.uid or f"{kind}-{number:08d}",
-    )
+    """With a name, and a UID by which pods have their turn: made of the name, as the order of the file must not matter."""
+    namespace, name = metadata.namespace or DEFAULT_NAMESPACE, metadata.name or f"{kind}-{number:06d}"
+    uid = metadata.uid or f"{kind}-{natural(name)}/{namespace}"
+    return replace(metadata, namespace=namespace, name=name, uid=uid)
 
 
 def shown(namespace: str, name: str) -> str:
