@@ -243,8 +243,9 @@ class PricedRun(Run):
             if score[best] > 0:
                 cost = float(kinds.costs[best])
                 yield cost
-                if size.template.min_values and size.template.left:
-                    # Enough different types may be a little dearer. All of them would count as the largest against limits.
+                if size.template.min_values:
+                    # Enough different types may be a little dearer. At any price the claim would not stay near its best one,
+                    # and would count as the largest of all types against limits.
                     yield from (cost * dearer for dearer in _FOR_MORE_TYPES)
         yield None
 

@@ -570,3 +570,18 @@ def test_a_pool_that_is_open_for_any_value_of_a_label_takes_one_that_another_poo
     plan = schedule(problem([pod(topologySpreadConstraints=[spread_over("web", TEAM)])], anything, shuns))
 
     assert [(claim.nodepool, claim.requirements[TEAM].any()) for claim in plan.claims] == [("any", "red")]
+
+
+def test_a_claim_that_needs_several_types_is_still_kept_near_its_best_price() -> None:
+    kinds = [
+        instance_type(
+            name, [offering(price=price)], {TEAM: name}, capacity=resources.of(cpu=cpu, memory="64Gi", pods=99)
+        )
+        for name, price, cpu in (("a", 1.0, 2), ("b", 1.2, 2), ("c", 20.0, 8), ("d", 20.0, 8))
+    ]
+    pool = node_pool(requirements=[requirement(TEAM, "Exists", minValues=2)])
+    run = PricedRun(problem(pods(8), pool, types=kinds), Unlimited())
+
+    run.place()
+
+    assert (len(run.claims), run.price()) == (4, 4.0)
