@@ -6,6 +6,7 @@ several. A set of units is an integer with one bit each.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, chain
 from operator import or_
 from typing import NamedTuple
@@ -316,9 +317,13 @@ class Prices:
         self._costs = ways.costs[best]
         self._how_many = units
         self._rising = self._costs.tolist()
-        self._units = list(accumulate([1 << number for number in self._numbers.tolist()], or_, initial=0))
         self.options: dict[int, tuple[Option, ...]] = {}
         """Sets of units to the options they come to, as far as somebody asked."""
+
+    @cached_property
+    def _units(self) -> list[int]:
+        """Nobody, then the cheapest, the two cheapest, and so on."""
+        return list(accumulate(map((1).__lshift__, self._numbers.tolist()), or_, initial=0))
 
     def at_most(self, cost: float) -> int:
         """Units that cost no more."""

@@ -28,7 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Every command with its one line of help: what the list of commands shows without importing any of them."""
 
-_NEW_OBJECTS: Final = 10_000
+_NEW_OBJECTS: Final = 100_000
 """How many make the garbage collector look for rings of objects that nobody needs."""
 
 EXIT_BUG: Final = 70

@@ -327,10 +327,14 @@ def _with_node_class(pool: NodePool) -> NodePool:
 
 
 class _Specs:
-    """Specs by the bytes they are written in: of a thousand replicas one is read and judged."""
+    """Specs by the bytes they are written in: of a thousand replicas one is read and judged, and their labels are kept once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, PodSpec] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+    def labels(self, own: Mapping[str, str]) -> Mapping[str, str]:
+        return self._labels.setdefault(tuple(own.items()), own)
 
     def read(self, raw: Raw) -> PodSpec:
         written = bytes(raw)
@@ -371,6 +375,7 @@ def _pods(written: Iterable[WirePod], specs: _Specs, ignored: dict[str, str]) ->
         except Malformed as error:
             ignored[shown(*identity)] = str(error)
             continue
+        metadata = replace(metadata, labels=specs.labels(metadata.labels))
         pod = Pod(metadata=metadata, spec=spec, status=_waiting(each.status, spec))
         if podrules.is_provisionable(pod):
             yield pod

@@ -8,7 +8,7 @@ import msgspec
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
-from joiner.model.pod import ContainerPort, Pod, PodSpec, Volume, host_ports
+from joiner.model.pod import ContainerPort, Pod, PodSpec, PodStatus, Volume, host_ports
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
@@ -164,7 +164,35 @@ def _has_own_volume(pod: Pod) -> bool:
     return any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
-def classify(pods: Sequence[Pod], shelf: Shelf, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
+def at_a_glance(pods: Iterable[Pod]) -> tuple[list[Pod], list[int]]:
+    """Pods that are not written exactly like one before them, and for each pod which of those it is written like.
+
+    Most pods are written like another, with the same spec object. Those that bring volumes or were running before are looked at
+    one by one.
+    """
+    first: list[Pod] = []
+    found: list[int] = []
+    known: dict[tuple[str, tuple[tuple[str, str], ...], int], int] = {}
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+    namespace, number = "", 0
+    labels: Mapping[str, str] = {}
+    for pod in pods:
+        meta = pod.metadata
+        alike = pod.spec is spec and pod.status is status and meta.namespace == namespace
+        if not (alike and (meta.labels is labels or meta.labels == labels)):
+            if pod.spec.volumes or pod.status.container_statuses:
+                number, spec = len(first), None
+            else:
+                spec, status, namespace, labels = pod.spec, pod.status, meta.namespace, meta.labels
+                number = known.setdefault((namespace, tuple(labels.items()), id(spec)), len(first))
+            if number == len(first):
+                first.append(pod)
+        found.append(number)
+    return first, found
+
+
+def classify(pods: Iterable[Pod], shelf: Shelf, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
     """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class.
 
     `seen` are the labels that selectors look at.
@@ -172,22 +200,9 @@ def classify(pods: Sequence[Pod], shelf: Shelf, seen: frozenset[str]) -> tuple[l
     likeness = _Likeness(seen)
     members: dict[ClassKey, int] = {}
     first: list[Pod] = []
-    # Most pods are written exactly like one before them, with the same spec object: those are recognised at a glance.
-    glances: dict[tuple[str, tuple[tuple[str, str], ...], int], int] = {}
-    last: tuple[PodSpec | None, str, Mapping[str, str], int] = (None, "", {}, 0)
     found: list[int] = []
     for pod in pods:
-        meta, spec = pod.metadata, pod.spec
-        if spec.volumes or pod.status.container_statuses:
-            known = members.setdefault(likeness.key(pod), len(first))
-        elif spec is last[0] and meta.labels == last[2] and meta.namespace == last[1]:
-            known = last[3]
-        else:
-            glance = (meta.namespace, tuple(meta.labels.items()), id(spec))
-            known = glances.get(glance, -1)
-            if known < 0:
-                known = glances[glance] = members.setdefault(likeness.key(pod), len(first))
-            last = (spec, meta.namespace, meta.labels, known)
+        known = members.setdefault(likeness.key(pod), len(first))
         if known == len(first):
             first.append(pod)
         found.append(known)

@@ -15,7 +15,7 @@ from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.claims import Joined
-from joiner.scheduling.classes import PodClass, classify, prepare
+from joiner.scheduling.classes import PodClass, at_a_glance, classify, prepare
 from joiner.scheduling.company import Company
 from joiner.scheduling.existing import OpenNode
 from joiner.scheduling.flexibility import Flexibility
@@ -43,8 +43,12 @@ class Desk:
         self.spelling = Spelling(problem)
         shelf = Shelf(problem.storage, problem.vocabulary)
         keeping_away = [pod for pod in problem.bound if pod.spec.affinity.pod_anti_affinity.required]
-        self._seen = seen_by_selectors((*problem.pods, *keeping_away))
-        self.classes, self._numbers = classify(problem.pods, shelf, self._seen)
+        written, looks = at_a_glance(problem.pods)
+        self._seen = seen_by_selectors((*written, *keeping_away))
+        self.classes, numbers = classify(written, shelf, self._seen)
+        self.numbers = [numbers[look] for look in looks]
+        """For each pod the number of its class."""
+        self._members = Counter(self.numbers)
         self.names = _resource_names([each.pod for each in self.classes], problem.daemons)
         self.kinds = KindTable(self.joined, self.names)
         for each in self.classes:
@@ -68,7 +72,7 @@ class Desk:
         """The classes as if nobody had been placed, in order of number, and for each pod the class it belongs to."""
         fresh: dict[Group, Group] = {group: group.fresh() for group in self._groups}
         classes = [each.fresh(fresh) for each in self.classes]
-        return classes, [classes[number] for number in self._numbers]
+        return classes, list(map(classes.__getitem__, self.numbers))
 
     def templates(self) -> list[Template]:
         """The pools that can buy anything, by weight, with all that their limits allow."""
@@ -172,17 +176,17 @@ class Desk:
                 narrowing = (*(group for group, _ in step.groups), *each.kept_out)
                 step.final = all(group.key == HOSTNAME for group in narrowing)
         self._pin(wanted)
-        Company(self._templates, self.kinds, self.joined, Counter(self._numbers)).rank(wanted)
+        Company(self._templates, self.kinds, self.joined, self._members).rank(wanted)
         return groups
 
     def _pin(self, wanted: list[PodClass]) -> None:
         """Pods that must keep apart settle for a domain each: one that may still be in any of several is in all of them."""
-        pods, members = Counter(self._numbers), Counter[Group]()
+        members = Counter[Group]()
         for each in wanted:
             modest = each.most_modest
             for group, chosen in modest.groups if modest is not None else ():
                 if chosen and group.kind == ANTI_AFFINITY and group.key != HOSTNAME:
-                    members[group] += pods[each.number]
+                    members[group] += self._members[each.number]
         for group, count in members.items():
             group.pins = count > 1
 
@@ -195,7 +199,7 @@ class Desk:
         ]
 
     def _ordered(self, by_priority: bool, in_turn: bool) -> list[int]:
-        pods, numbers = self._problem.pods, self._numbers
+        pods, numbers = self._problem.pods, self.numbers
         cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
         sizes = [(-each.amounts[cpu], -each.amounts[memory], in_turn or not each.held) for each in self.classes]
         rank = {size: number for number, size in enumerate(sorted(set(sizes)))}
@@ -204,11 +208,11 @@ class Desk:
         # What counts least is sorted by first: later sorts leave it as it is where they see no difference.
         named = [pod.metadata for pod in pods]
         order = sorted(range(len(pods)), key=[meta.uid or natural(meta.name) for meta in named].__getitem__)
-        keys: list[Sequence[Any]] = [
-            *([] if in_turn else [numbers]),
-            [meta.creation_timestamp or _LONG_AGO for meta in named],
-            [ranks[number] for number in numbers],
-        ]
+        born = [meta.creation_timestamp or _LONG_AGO for meta in named]
+        keys: list[Sequence[Any]] = [] if in_turn else [numbers]
+        if any(each != born[0] for each in born):
+            keys.append(born)
+        keys.append([ranks[number] for number in numbers])
         if by_priority:
             keys.append([-(pod.spec.priority or 0) for pod in pods])
         for key in keys:

@@ -109,9 +109,10 @@ class KindTable:
 
 
 def how_many(room: npt.NDArray[np.float64], amounts: Vector) -> Vector:
-    """How often the amounts go into each row."""
-    wanted = amounts > 0
-    if not wanted.any():
-        return np.full(len(room), PLENTY)
-    often: Vector = np.floor((room[:, wanted] / amounts[wanted]).min(axis=1))
-    return often
+    """How often amounts go into each row of room; for several amounts, a row each, amounts by room."""
+    often = np.full((*amounts.shape[:-1], len(room)), PLENTY)
+    for number in range(amounts.shape[-1]):
+        wanted = amounts[..., number, None]
+        there = room[:, number]
+        np.minimum(often, np.divide(there, wanted, out=np.full(often.shape, PLENTY), where=wanted > 0), out=often)
+    return np.floor(often, out=often)

@@ -414,13 +414,16 @@ def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
     rows: list[Floats] = []
     for number in range(amounts.shape[1]):
         there, wanted = np.maximum(room[:, number, None], 0.0), amounts[None, :, number]
-        share = np.divide(wanted, there, out=np.zeros((len(room), len(amounts))), where=there > 0)
-        share = np.where(usable.T, np.minimum(share, 1.0), 0.0)
+        share = np.divide(wanted, there, out=np.zeros((len(room), len(amounts))), where=usable.T & (there > 0))
+        np.minimum(share, 1.0, out=share)
         if not share.any():
             continue
         rows.append(share)
         for count in _PARTS:
-            whole = np.maximum(np.floor((count + 1) * share - _HAIR), 0.0) / count
+            whole = (count + 1) * share
+            whole -= _HAIR
+            np.maximum(np.floor(whole, out=whole), 0.0, out=whole)
+            whole /= count
             if (whole > share + _HAIR).any():
                 rows.append(whole)
     return np.stack(rows, axis=1) if rows else np.zeros((len(room), 0, len(amounts)))

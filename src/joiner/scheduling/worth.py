@@ -7,6 +7,7 @@ else.
 """
 
 from collections.abc import Iterator
+from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
@@ -61,8 +62,7 @@ class PricedRun(Run):
         self.charge = charge(self.problem)
         self._last: tuple[Size | None, float | None, dict[Size, int]] = (None, None, {})
         sizes = self._sizes(rest)
-        for size in sizes:
-            size.worth = self._worth(size)
+        self._appraise(sizes)
         self._arrange(sizes)
         leftover = {*self._buy(), *self._unplaced}
         self.settle([position for position in rest if position in leftover] if leftover else [])
@@ -99,8 +99,8 @@ class PricedRun(Run):
 
     def _sizes(self, positions: list[int]) -> list[Size]:
         members: dict[int, list[int]] = {}
-        for position in reversed(positions):
-            members.setdefault(self.of_pod[position].number, []).append(position)
+        for number, pods in groupby(reversed(positions), self._desk.numbers.__getitem__):
+            members.setdefault(number, []).extend(pods)
         sizes: dict[object, Size] = {}
         spreading = Spreading(self, members)
         shares: list[Share] = []
@@ -166,13 +166,18 @@ class PricedRun(Run):
                 return None if joined is None else (template, joined)
         return None
 
-    def _worth(self, size: Size) -> float:
-        kinds = self.kinds.of(size.template, size.requirements)
-        fitting = np.minimum(how_many(kinds.room, size.amounts), min(size.host_most, size.left))
-        possible = fitting >= 1
-        if not possible.any():
-            return 0.0
-        return float(np.min((kinds.costs[possible] + self.charge) / fitting[possible]))
+    def _appraise(self, sizes: list[Size]) -> None:
+        """Find out what a pod of each size is worth; those that may be on the same kinds of node are looked at together."""
+        alike: dict[tuple[int, int], list[Size]] = {}
+        for size in sizes:
+            alike.setdefault((id(size.template), id(size.requirements)), []).append(size)
+        for some in alike.values():
+            kinds = self.kinds.of(some[0].template, some[0].requirements)
+            most = np.array([min(size.host_most, size.left) for size in some])[:, None]
+            fitting = np.minimum(how_many(kinds.room, np.array([size.amounts for size in some])), most)
+            shares = np.where(fitting >= 1, (kinds.costs + self.charge) / np.maximum(fitting, 1), np.inf)
+            for size, share in zip(some, np.min(shares, axis=1, initial=np.inf).tolist(), strict=True):
+                size.worth = share if share < np.inf else 0.0
 
     # -- buying -------------------------------------------------------------------------------------------------------
 
