@@ -34,7 +34,6 @@ from joiner.model.requirement import SelectorRequirement
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.desk import natural
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -403,10 +402,15 @@ def _bound(written: Iterable[WirePod], specs: _Specs) -> Iterator[Pod]:
 
 
 def _identified(metadata: ObjectMeta, kind: str, number: int) -> ObjectMeta:
-    """With a name, and a UID by which pods have their turn: made of the name, as the order of the file must not matter."""
-    namespace, name = metadata.namespace or DEFAULT_NAMESPACE, metadata.name or f"{kind}-{number:06d}"
-    uid = metadata.uid or f"{kind}-{natural(name)}/{namespace}"
-    return replace(metadata, namespace=namespace, name=name, uid=uid)
+    """With what the format fills in. Of pods that are alike in size and age the UID tells who has the first turn, so it is the
+    place in the file that decides unless there are UIDs in it.
+    """
+    return replace(
+        metadata,
+        namespace=metadata.namespace or DEFAULT_NAMESPACE,
+        name=metadata.name or f"{kind}-{number:06d}",
+        uid=metadata.uid or f"{kind}-{number:08d}",
+    )
 
 
 def shown(namespace: str, name: str) -> str:

@@ -54,12 +54,11 @@ def read(folder: Path = Path(), **fields: Any) -> Scenario:
 # -- pods ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_without_a_name_gets_one_by_its_position_and_a_uid_by_its_name() -> None:
+def test_a_pod_without_identity_gets_one_by_its_position() -> None:
     first, second = read(pods=[{}, {"metadata": {"namespace": "other", "name": "web-2"}}]).problem.pods
 
-    named = ("default", "pod-000000", "pod-pod-0000000000/default")
-    assert (first.metadata.namespace, first.name, first.metadata.uid) == named
-    assert (second.metadata.namespace, second.metadata.uid) == ("other", "pod-web-0000000002/other")
+    assert (first.metadata.namespace, first.name, first.metadata.uid) == ("default", "pod-000000", "pod-00000000")
+    assert (second.metadata.namespace, second.name, second.metadata.uid) == ("other", "web-2", "pod-00000001")
     assert (first.status.phase, first.status.conditions[0].reason) == ("Pending", "Unschedulable")
 
 
