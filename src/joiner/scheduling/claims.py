@@ -174,12 +174,14 @@ class Openings:
         *,
         best_effort: bool,
         by_price: bool,
+        market_first: bool,
     ) -> None:
         self._joined = joined
         self._reservations = reservations
         self._flexible = flexible
         self._best_effort = best_effort
         self._by_price = by_price
+        self._market_first = market_first
         self._tolerated: dict[tuple[int, int], bool] = {}
         self._usable: dict[tuple[int, int], int] = {}
         self._machines: dict[tuple[int, int], int] = {}
@@ -251,7 +253,7 @@ class Openings:
         """
         if not new and not claim.units & claim.template.large_enough(amounts, each.ports):
             return refused  # it has no room anywhere
-        movable = (AFFINITY, SPREAD) if new or refused.rule == REQUIREMENTS else (SPREAD,)
+        movable = (AFFINITY, SPREAD) if new or refused.rule in (REQUIREMENTS, RESERVATIONS) else (SPREAD,)
         most = _crowd(step, narrowed, soft=new)
         for other in self._others(claim, each, step, placed, narrowed, movable):
             if _crowd(step, other, soft=new) <= most:
@@ -396,7 +398,8 @@ class Openings:
     ) -> Fitting | Refused:
         for_sale = units & terms.for_sale
         machines = units & terms.machines
-        usable = self._having(terms, machines) if machines else 0
+        spare = self._market_first and for_sale and self._reservations.holds(claim.number) is None
+        usable = self._having(terms, machines) if machines and not spare else 0
         if usable and self._reservations.can_hold(claim.number, usable):
             for_sale |= machines
         elif (usable and not for_sale) or (not new and self._reservations.holds(claim.number) is not None):

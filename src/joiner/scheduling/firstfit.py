@@ -78,6 +78,16 @@ class InTurn(Run):
     in_turn = True
 
 
+class MarketFirst(InTurn):
+    """The same, with reservations only for those who cannot do without: what is reserved may be too small for all the others.
+
+    A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of them.
+    """
+
+    planner = "first-fit, market first"
+    market_first = True
+
+
 class ImportantFirst(Run):
     """First fit, important pods first: for when limits leave no room for everybody."""
 

@@ -11,10 +11,18 @@ from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.finish import rounded
-from joiner.scheduling.firstfit import AtHome, CheapDomainsRun, FavouringRun, ImportantFirst, InTurn, PinnedRun
+from joiner.scheduling.firstfit import (
+    AtHome,
+    CheapDomainsRun,
+    FavouringRun,
+    ImportantFirst,
+    InTurn,
+    MarketFirst,
+    PinnedRun,
+)
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.problem import Policy, Problem
+from joiner.scheduling.problem import Problem
 from joiner.scheduling.reorder import every_order, reordered, rescued
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
@@ -113,9 +121,9 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = _pinned(trials, trials.rescued(_in_turn(trials, net)))
+        net = _more_placed(trials, trials.rescued(_in_turn(trials, net)), PinnedRun)
     if net.left_over() and net.reserved():
-        net = _fewer_left(net, trials.on_the_market().one(type(net)))
+        net = _more_placed(trials, net, MarketFirst)
     if net.left_over() and _limits_and_priorities(problem):
         net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()
@@ -189,14 +197,8 @@ class _Trials:
         """The same with another node price."""
         if price == self.problem.policy.node_price:
             return self
-        return self._under(replace(self.problem.policy, node_price=price), f"node price {price:g}")
-
-    def on_the_market(self) -> "_Trials":
-        """The same without what is reserved."""
-        return self._under(replace(self.problem.policy, reserved_capacity=False), "without reservations")
-
-    def _under(self, policy: Policy, how: str) -> "_Trials":
-        return _Trials(replace(self.problem, policy=policy), self._effort, self._reporter, self.desk, how)
+        problem = replace(self.problem, policy=replace(self.problem.policy, node_price=price))
+        return _Trials(problem, self._effort, self._reporter, self.desk, f"node price {price:g}")
 
     def _placed(self, run: Run) -> Run:
         if self._reporter is None:
@@ -292,17 +294,9 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
     return net if net.left_over() < run.left_over() else run
 
 
-def _pinned(trials: _Trials, net: Run) -> Run:
+def _more_placed(trials: _Trials, net: Run, planner: type[Run]) -> Run:
     """Another run, if it places all those and more."""
-    return next((run for run in trials.all((PinnedRun,)) if run.left_over() < net.left_over()), net)
-
-
-def _fewer_left(net: Run, run: Run) -> Run:
-    """Another run, if it leaves fewer pods out.
-
-    A reservation may be too small for a group that has to be together: then the first to use it keeps the others out.
-    """
-    return run if run.left_over().total() < net.left_over().total() else net
+    return next((run for run in trials.all((planner,)) if run.left_over() < net.left_over()), net)
 
 
 def _by_priority(net: Run, run: Run) -> Run:

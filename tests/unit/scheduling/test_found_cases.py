@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.builders import (
+    RESERVATION,
     Heard,
     away_from,
     bound_volume,
@@ -57,7 +58,10 @@ def test_pods_that_spread_over_a_label_of_the_pools_may_choose_something_else_to
 
 
 def in_zones(name: str, zones: str, price: float, cpu: int = 2) -> InstanceType:
-    ways = [offering(zone=zone, price=price) for zone in zones]
+    return sold(name, [offering(zone=zone, price=price) for zone in zones], cpu)
+
+
+def sold(name: str, ways: list[Offering], cpu: int) -> InstanceType:
     return instance_type(name, ways, capacity=resources.of(cpu=cpu, memory="8Gi", pods=20))
 
 
@@ -259,6 +263,30 @@ def test_a_reservation_that_is_too_small_for_a_group_leaves_none_of_it_out() -> 
     plan = schedule(problem(together, types=(reserved, large)))
 
     assert [(len(claim.pods), claim.price) for claim in plan.claims] == [(9, 5.0)]
+
+
+def test_reservations_are_left_to_those_who_need_them_where_limits_leave_room_for_more_without() -> None:
+    reserved = sold("small", [offering("reserved", "a", 0.001, 3, "cr-1")], cpu=4)
+    large = in_zones("large", "a", 5.0, cpu=10)
+    pinned = pods(2, "pin", cpu="1500m", memory="100Mi", nodeSelector={RESERVATION: "cr-1"})
+    others = pods(11, cpu="900m", memory="100Mi")
+
+    plan = schedule(problem((*pinned, *others), node_pool(limits={"cpu": "14"}), types=(reserved, large)))
+
+    assert not plan.refusals
+    assert sorted((claim.price, len(claim.pods)) for claim in plan.claims) == [(0.001, 3), (5.0, 10)]
+
+
+def test_a_group_begins_where_an_open_claim_out_of_a_reservation_is() -> None:
+    reserved = sold("reserved", [offering("reserved", "b", 0.001, 1, "cr-1")], cpu=8)
+    market = in_zones("market", "ac", 1.0, cpu=8)
+    first = pod("first", cpu="3")
+    group = pods(3, affinity=near_to("web"))
+
+    run = Run(problem((first, *group), node_pool(limits={"cpu": "8"}), types=(reserved, market)), Unlimited())
+    run.place()
+
+    assert [claim.size for claim in run.claims] == [4]
 
 
 def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
