@@ -174,14 +174,14 @@ class Openings:
         *,
         best_effort: bool,
         by_price: bool,
-        market_first: bool,
     ) -> None:
         self._joined = joined
         self._reservations = reservations
         self._flexible = flexible
         self._best_effort = best_effort
         self._by_price = by_price
-        self._market_first = market_first
+        self.market_first: frozenset[int] = frozenset()
+        """The classes that leave reservations to others as long as there is something to buy for them."""
         self._tolerated: dict[tuple[int, int], bool] = {}
         self._usable: dict[tuple[int, int], int] = {}
         self._machines: dict[tuple[int, int], int] = {}
@@ -354,7 +354,8 @@ class Openings:
             units = self._attachable(claim, each, units)
             if not units:
                 return Refused(VOLUMES)
-        return self._reserved(claim, units, terms, requirements, amounts, new=new)
+        modest = each.number in self.market_first and self._reservations.holds(claim.number) is None
+        return self._reserved(claim, units, terms, requirements, amounts, new=new, modest=modest)
 
     def has_room(self, claim: Claim, each: PodClass, step: Step) -> bool:
         """Whether a claim would take one more pod like this one if topology had no say."""
@@ -394,12 +395,19 @@ class Openings:
         return units
 
     def _reserved(
-        self, claim: Claim, units: int, terms: Terms, requirements: Requirements, amounts: Amounts, *, new: bool
+        self,
+        claim: Claim,
+        units: int,
+        terms: Terms,
+        requirements: Requirements,
+        amounts: Amounts,
+        *,
+        new: bool,
+        modest: bool,
     ) -> Fitting | Refused:
         for_sale = units & terms.for_sale
         machines = units & terms.machines
-        spare = self._market_first and for_sale and self._reservations.holds(claim.number) is None
-        usable = self._having(terms, machines) if machines and not spare else 0
+        usable = self._having(terms, machines) if machines and not (modest and for_sale) else 0
         if usable and self._reservations.can_hold(claim.number, usable):
             for_sale |= machines
         elif (usable and not for_sale) or (not new and self._reservations.holds(claim.number) is not None):

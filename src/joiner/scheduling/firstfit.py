@@ -1,5 +1,7 @@
 """First fit with another order, another taste in domains, or less patience."""
 
+from collections.abc import Iterable
+
 from joiner.model.labels import HOSTNAME
 from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.topology import ANTI_AFFINITY
@@ -79,13 +81,16 @@ class InTurn(Run):
 
 
 class MarketFirst(InTurn):
-    """The same, with reservations only for those who cannot do without: what is reserved may be too small for all the others.
+    """The same, but some leave reservations to others as long as there is something to buy for them.
 
-    A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of them.
+    A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of those.
     """
 
     planner = "first-fit, market first"
-    market_first = True
+
+    def spare(self, classes: Iterable[int]) -> None:
+        """Say who leaves reservations to others."""
+        self.openings.market_first = frozenset(classes)
 
 
 class ImportantFirst(Run):

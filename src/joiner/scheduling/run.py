@@ -67,8 +67,6 @@ class Run:
     """Whether, of domains that are as good, the one is taken where the first pod costs least, not all kinds on average."""
     in_turn = False
     """Whether pods of one size and age go one after the other, and not class by class; the refused wait for the next round."""
-    market_first = False
-    """Whether reservations are left to those who cannot do without."""
 
     def __init__(
         self,
@@ -131,7 +129,6 @@ class Run:
             self.flexible,
             best_effort=problem.policy.min_values == "BestEffort",
             by_price=self.by_price,
-            market_first=self.market_first,
         )
 
     # -- the queue ----------------------------------------------------------------------------------------------------

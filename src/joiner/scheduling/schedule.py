@@ -121,9 +121,11 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = _more_placed(trials, trials.rescued(_in_turn(trials, net)), PinnedRun)
+        net = trials.rescued(_in_turn(trials, net))
+        net = _more_placed(net, trials.all((PinnedRun,)))
     if net.left_over() and net.reserved():
-        net = _more_placed(trials, net, MarketFirst)
+        some, everybody = net.left_over(), (each.number for each in net.classes)
+        net = _more_placed(net, (trials.market_first(classes) for classes in (some, everybody)))
     if net.left_over() and _limits_and_priorities(problem):
         net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()
@@ -165,6 +167,12 @@ class _Trials:
         """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
         run = FavouringRun(self.problem, self._effort, self.desk)
         run.favour(key, domain)
+        return self._placed(run)
+
+    def market_first(self, classes: Iterable[int]) -> Run:
+        """First fit in which some leave reservations to others, if they can."""
+        run = MarketFirst(self.problem, self._effort, self.desk)
+        run.spare(classes)
         return self._placed(run)
 
     def first_fit(self, cost_max: float | None) -> Run | None:
@@ -294,9 +302,9 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
     return net if net.left_over() < run.left_over() else run
 
 
-def _more_placed(trials: _Trials, net: Run, planner: type[Run]) -> Run:
-    """Another run, if it places all those and more."""
-    return next((run for run in trials.all((planner,)) if run.left_over() < net.left_over()), net)
+def _more_placed(net: Run, runs: Iterable[Run]) -> Run:
+    """The first of some runs that places all those and more, or the one there is."""
+    return next((run for run in runs if run.left_over() < net.left_over()), net)
 
 
 def _by_priority(net: Run, run: Run) -> Run:
