@@ -299,7 +299,7 @@ class Openings:
         for before, there in tried:
             for group, _ in step.groups:
                 picked = there.at(group.key)
-                moves = group.pins or group.kind in movable
+                moves = group.pins or group.pins_all or group.kind in movable
                 if not moves or picked.complement or before.at(group.key) == picked:
                     continue
                 rest = self._joined.but(before, picked)
@@ -310,12 +310,18 @@ class Openings:
 
     def _narrowed(self, claim: Claim, each: PodClass, step: Step, requirements: Requirements) -> Requirements | None:
         """The requirements that topology leaves, group after group: who rules domains out comes before who picks one."""
-        kept_out = [(group, False) for group in each.kept_out]
-        for group, chosen in (*kept_out, *step.groups) if kept_out else step.groups:
+        groups = (*((group, False) for group in each.kept_out), *step.groups) if each.kept_out else step.groups
+        for group, chosen in groups:
             narrower = self._by_group(claim, step, group, chosen, requirements)
             if narrower is None:
                 return None
             requirements = narrower
+        for group, chosen in groups:
+            if group.pins or group.pins_all:
+                node = requirements.at(group.key)
+                settled = group.settled(node, chosen)
+                if settled is not node:
+                    requirements = self._joined.of(requirements, self._joined.only(settled)) or requirements
         return requirements
 
     def _by_group(

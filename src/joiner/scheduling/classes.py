@@ -32,7 +32,7 @@ class Step:
     """What a class asks for after giving up some preferences."""
 
     __slots__ = (
-        "closed_claims", "closed_nodes", "final", "groups", "hopeless", "impossible", "marks", "places", "requirements",
+        "again", "closed_claims", "closed_nodes", "final", "groups", "hopeless", "impossible", "marks", "places", "requirements",
         "soft", "strict", "tolerations",
     )  # fmt: skip
 
@@ -58,6 +58,8 @@ class Step:
         """Where its volumes can be reached: one of these must hold."""
         self.soft = soft
         """The groups it would rather be spread by, and need not."""
+        self.again = False
+        """Whether it comes back to something that was given up before."""
         self.impossible = ""
         """How the pod contradicts itself, if it does, so that no node can ever satisfy it."""
         self.final = True
@@ -79,7 +81,7 @@ class Step:
         marks = tuple([groups[group] for group in self.marks])
         soft = frozenset([groups[group] for group in self.soft])
         made = Step(self.requirements, self.strict, self.tolerations, own, marks, self.places, soft)
-        made.impossible, made.final = self.impossible, self.final
+        made.again, made.impossible, made.final = self.again, self.impossible, self.final
         return made
 
 
@@ -260,6 +262,7 @@ def _step(
         places=each.volumes.places,
         soft=frozenset(liked_spread) - frozenset(spread),
     )
+    step.again = asked.again
     step.impossible = _contradiction(wanted) if readable else "a preference cannot be read"
     return step
 

@@ -63,13 +63,11 @@ class PinnedRun(Run):
         """Place what can be placed."""
         groups = {group for each in self.classes for group in each.kept_out}
         groups |= {group for each in self.classes for step in each.steps for group, _ in step.groups}
-        open_ended = [
-            group for group in groups if group.kind == ANTI_AFFINITY and group.key != HOSTNAME and not group.pins
-        ]
+        open_ended = [group for group in groups if group.kind == ANTI_AFFINITY and group.key != HOSTNAME]
         if not open_ended:
             raise NothingNew
         for group in open_ended:
-            group.pins = True
+            group.pins_all = True
         super().place()
 
 
@@ -78,6 +76,26 @@ class InTurn(Run):
 
     planner = "first-fit, in turn"
     in_turn = True
+
+
+class Baseline(InTurn):
+    """The same without what lets pods in that Karpenter leaves out: whoever is placed here is placed by every plan.
+
+    Pods that keep apart do not settle for a domain each, and what was given up does not come back.
+    """
+
+    planner = "first-fit, baseline"
+
+    def place(self) -> None:
+        """Place what can be placed."""
+        groups = {group for each in self.classes for step in each.steps for group, _ in step.groups if group.pins}
+        if not groups and not any(step.again for each in self.classes for step in each.steps):
+            raise NothingNew
+        for group in groups:
+            group.pins = False
+        for each in self.classes:
+            each.steps = [step for step in each.steps if not step.again]
+        super().place()
 
 
 class MarketFirst(InTurn):

@@ -35,6 +35,8 @@ class Wishes(Value):
     liked_spread: tuple[TopologySpreadConstraint, ...]
     endures_disliked_taints: bool = False
     """Whether PreferNoSchedule taints are put up with."""
+    again: bool = False
+    """Whether a required term that was given up has another turn."""
 
 
 _LIKED: Final = ("liked_near", "liked_away", "liked_nodes", "liked_spread")
@@ -76,7 +78,7 @@ def steps(asked: Wishes, some_pool_is_disliked: bool) -> Iterator[Wishes]:
         yield less
         asked = less
     if preferring and len(terms) > 1:
-        yield from (replace(asked, terms=(term,)) for term in terms)
+        yield from (replace(asked, terms=(term,), again=True) for term in terms)
 
 
 def _less(asked: Wishes, some_pool_is_disliked: bool) -> Wishes | None:

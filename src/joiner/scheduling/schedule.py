@@ -13,6 +13,7 @@ from joiner.scheduling.effort import Effort, Unlimited
 from joiner.scheduling.finish import rounded
 from joiner.scheduling.firstfit import (
     AtHome,
+    Baseline,
     CheapDomainsRun,
     FavouringRun,
     ImportantFirst,
@@ -45,7 +46,7 @@ HUGE: Final = 5_000
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
-BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun), (GuardedRun, TightGuardedRun))
+BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun, InTurn), (GuardedRun, TightGuardedRun))
 """Ways to plan that serve pods one by one: with another order of the queue, they may come to something better."""
 NEAR: Final = 1.05
 """How many times as dear as the best plan one may be that is still worth another order."""
@@ -104,6 +105,8 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     leading = huge and not charged and PricedRun not in planners
     prices = [NODE_PRICE if leading else problem.policy.node_price]
     runs = trials.charging(prices[0]).all(planners)
+    if len(problem.pods) <= SMALL and trials.turns_differ():
+        runs.append(trials.one(InTurn))
     if len(problem.pods) <= FEW:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or (len(problem.pods) > TINY and not huge):
@@ -121,8 +124,9 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = trials.rescued(_in_turn(trials, net))
+        net = trials.rescued(_in_turn(trials, net, runs))
         net = _more_placed(net, trials.all((PinnedRun,)))
+        net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
         some, everybody = net.left_over(), (each.number for each in net.classes)
         net = _more_placed(net, (trials.market_first(classes) for classes in (some, everybody)))
@@ -163,11 +167,22 @@ class _Trials:
         """One run to its end."""
         return self._placed(planner(self.problem, self._effort, self.desk, without=without))
 
+    def turns_differ(self) -> bool:
+        """Whether pods of one size and age would go in another order if they went one by one, and not class by class."""
+        one_by_one, by_class = (
+            [self.desk.numbers[at] for at in self.desk.queue(by_priority=False, in_turn=turn)] for turn in (True, False)
+        )
+        return one_by_one != by_class
+
     def favouring(self, key: str, domain: str) -> Run:
         """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
         run = FavouringRun(self.problem, self._effort, self.desk)
         run.favour(key, domain)
         return self._placed(run)
+
+    def in_turn(self, order: list[int]) -> Run:
+        """First fit with an order of its own."""
+        return self._placed(InTurn(self.problem, self._effort, self.desk, order=order))
 
     def market_first(self, classes: Iterable[int]) -> Run:
         """First fit in which some leave reservations to others, if they can."""
@@ -290,16 +305,23 @@ def _limits_and_priorities(problem: Problem) -> bool:
     return len(priorities) > 1 and _limits(problem)
 
 
-def _in_turn(trials: _Trials, net: Run) -> Run:
+def _in_turn(trials: _Trials, net: Run, runs: Iterable[Run]) -> Run:
     """Who is left out is decided by age, then by name, unless another plan places all those and more."""
-    if not any(each.held for each in net.classes):
-        one_by_one, by_class = (
-            [net.of_pod[at].number for at in trials.desk.queue(False, turn)] for turn in (True, False)
-        )
-        if one_by_one == by_class:
-            return net
-    run = trials.one(InTurn)
+    if not any(each.held for each in net.classes) and not trials.turns_differ():
+        return net
+    run = next((run for run in runs if isinstance(run, InTurn)), None) or trials.one(InTurn)
     return net if net.left_over() < run.left_over() else run
+
+
+def _nobody_instead(trials: _Trials, net: Run) -> Run:
+    """A run that places everybody whom the baseline places: who would be left out there is placed beside them, or not at all."""
+    for baseline in trials.all((Baseline,)):
+        if not net.left_over() <= baseline.left_over():
+            waiting = baseline.waiting()
+            queue = trials.desk.queue(by_priority=False, in_turn=True)
+            run = trials.in_turn(sorted(queue, key=waiting.__contains__))
+            return run if run.left_over() <= baseline.left_over() else baseline
+    return net
 
 
 def _more_placed(net: Run, runs: Iterable[Run]) -> Run:

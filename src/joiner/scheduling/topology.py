@@ -72,7 +72,9 @@ class Group:
         self.ranks: Mapping[str, int] = {}
         """Where several domains are as good, the one with the smaller rank is taken: the cheaper one."""
         self.pins = False
-        """Whether anti-affinity settles for one domain at once, because others of the group need the rest."""
+        """Whether anti-affinity settles at once for one domain for those it counts, because others of them need the rest."""
+        self.pins_all = False
+        """Whether it does so for everybody it concerns."""
         self.hosts: list[int] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
@@ -84,7 +86,7 @@ class Group:
             self.kind, self.key, self.namespaces, self.selector, self.max_skew, self.min_domains, self.node_filter
         )
         made.domains, made.occupied = dict(self.domains), self.occupied
-        made.ranks, made.pins, made.beyond = self.ranks, self.pins, self.beyond
+        made.ranks, made.pins, made.pins_all, made.beyond = self.ranks, self.pins, self.pins_all, self.beyond
         return made
 
     def chooses(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -215,9 +217,13 @@ class Group:
         if node.complement:
             possible = [*self._possible(node), *sorted(filter(node.has, self.beyond - self.domains.keys()))]
         free = [domain for domain in possible if not self.domains.get(domain, 0) and pod.has(domain)]
-        if self.pins and len(free) > 1:
-            free = [min(free, key=lambda domain: (self._rank(domain), domain))]
         return Requirement(self.key, free) if free else None
+
+    def settled(self, node: Requirement, chosen: bool) -> Requirement:
+        """The domain that a pod settles for where nobody else has a say in it: one that may be in several is in all of them."""
+        if node.complement or len(node.values) == 1 or not (self.pins_all or (self.pins and chosen)):
+            return node
+        return Requirement(self.key, (min(node.values, key=lambda domain: (self._rank(domain), domain)),))
 
     def _possible(self, node: Requirement) -> Iterable[str]:
         """The domains a node may lie in; a host that nobody has seen yet is an empty one."""

@@ -289,6 +289,20 @@ def test_a_group_begins_where_an_open_claim_out_of_a_reservation_is() -> None:
     assert [claim.size for claim in run.claims] == [4]
 
 
+def test_who_must_keep_apart_settles_only_after_everybody_else_had_a_say_in_the_domain() -> None:
+    kept_apart = pods(2, cpu="1", labels={"tier": "x"}, affinity=apart_from_tier_x())
+    spread = pods(2, "db", cpu="1500m", affinity=apart_from_tier_x(), topologySpreadConstraints=[spread_over("db")])
+
+    plan = schedule(problem((*kept_apart, *spread), types=(in_zones("m", "abc", 1.0),)))
+
+    assert [refusal.pod for refusal in plan.refusals] == ["default/web-1"]
+
+
+def apart_from_tier_x() -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"tier": "x"}}, "topologyKey": ZONE}
+    return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
 def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     real = PricedRun._open
@@ -492,7 +506,7 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
     net = trials.one(Run)
 
     assert trials.one(InTurn).left_over() > net.left_over()
-    assert scheduling._in_turn(trials, net) is net
+    assert scheduling._in_turn(trials, net, []) is net
 
 
 def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out() -> None:
