@@ -149,12 +149,16 @@ class Reservations:
         while changed:
             changed = False
             for claim in sorted(self._given):
-                changed |= self._moved(claim, cost) or self._swapped(claim, cost, uneven)
+                changed |= (
+                    self._moved(claim, cost) or self._swapped(claim, cost, uneven) or self._made_room(claim, cost)
+                )
+
+    def _cheapest_free(self, claim: int, cost: Callable[[int, str], float]) -> int | None:
+        free = _each(self._wanted[claim] & self._free)
+        return min(free, key=lambda bit: (cost(claim, self._name(bit)), bit), default=None)
 
     def _moved(self, claim: int, cost: Callable[[int, str], float]) -> bool:
-        own = self._given[claim]
-        free = _each(self._wanted[claim] & self._free)
-        best = min(free, key=lambda bit: (cost(claim, self._name(bit)), bit), default=None)
+        own, best = self._given[claim], self._cheapest_free(claim, cost)
         if best is None or cost(claim, self._name(best)) >= cost(claim, self._name(own)):
             return False
         self._return(own)
@@ -174,6 +178,23 @@ class Reservations:
             if cost(claim, its) + cost(other, mine) < cost(claim, mine) + cost(other, its) - 1e-15:
                 self._give(claim, theirs)
                 self._give(other, own)
+                return True
+        return False
+
+    def _made_room(self, claim: int, cost: Callable[[int, str], float]) -> bool:
+        """Whether a claim changes to a cheaper reservation in the place of another claim, which pays less for it elsewhere."""
+        own = self._given[claim]
+        mine = cost(claim, self._name(own))
+        for bit in _each(self._wanted[claim] & ~self._free & ~own) if self._free else ():
+            gain = mine - cost(claim, self._name(bit))
+            for other in sorted(self._holders.get(bit, ())) if gain > 0 else ():
+                best = self._cheapest_free(other, cost)
+                if best is None or cost(other, self._name(best)) - cost(other, self._name(bit)) >= gain - 1e-15:
+                    continue
+                self._return(own)
+                self._take(best)
+                self._give(other, best)
+                self._give(claim, bit)
                 return True
         return False
 

@@ -97,6 +97,18 @@ def test_in_the_end_claims_move_to_what_is_cheapest() -> None:
     assert found.holds(0) == "y"
 
 
+def test_in_the_end_a_claim_makes_room_for_one_that_gains_more_than_it_loses() -> None:
+    found = Reservations({"x": 1, "y": 1, "z": 1})
+    costs = {(0, "x"): 1.0, (0, "z"): 3.0, (1, "x"): 2.0, (1, "y"): 9.0}
+    found.hold(1, found.those("y"))
+    found.hold(0, found.those("xz"))
+    found.hold(1, found.those("xy"))
+
+    found.cheapen(lambda claim, name: costs[claim, name])
+
+    assert (found.holds(0), found.holds(1)) == ("z", "x")
+
+
 @pytest.mark.parametrize(("even", "swapped"), [(("x", "y"), False), (("x",), True), (("y",), True)])
 def test_nobody_is_asked_what_swapping_two_would_cost_that_cost_all_the_same(
     even: tuple[str, ...], swapped: bool
