@@ -183,10 +183,11 @@ class Reservations:
 
     def _made_room(self, claim: int, cost: Callable[[int, str], float]) -> bool:
         """Whether a claim changes to a cheaper reservation in the place of another claim, which pays less for it elsewhere."""
+        if not self._free:
+            return False
         own = self._given[claim]
-        mine = cost(claim, self._name(own))
-        for bit in _each(self._wanted[claim] & ~self._free & ~own) if self._free else ():
-            gain = mine - cost(claim, self._name(bit))
+        for bit in _each(self._wanted[claim] & ~self._free & ~own):
+            gain = cost(claim, self._name(own)) - cost(claim, self._name(bit))
             for other in sorted(self._holders.get(bit, ())) if gain > 0 else ():
                 best = self._cheapest_free(other, cost)
                 if best is None or cost(other, self._name(best)) - cost(other, self._name(bit)) >= gain - 1e-15:
