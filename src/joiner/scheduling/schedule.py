@@ -31,12 +31,10 @@ from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
-FEW: Final = 20
-"""Up to so many pods first fit is tried with every domain as the one that is taken where several are as good."""
-FAVOURITES: Final = 16
-"""With so many domains at the most."""
 TINY: Final = 60
 """Up to so many pods a plan is expected at once."""
+FAVOURITES: Final = 16
+"""Up to so many domains first fit is tried for so few pods with each as the one that is taken where several are as good."""
 SMALL: Final = 400
 """Up to so many pods everything is tried."""
 LARGE: Final = 2_000
@@ -107,7 +105,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     runs = trials.charging(prices[0]).all(planners)
     if len(problem.pods) <= SMALL and trials.turns_differ():
         runs.append(trials.one(InTurn))
-    if len(problem.pods) <= FEW:
+    if len(problem.pods) <= TINY:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or (len(problem.pods) > TINY and not huge):
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
