@@ -198,7 +198,12 @@ class Desk:
             for number, node in enumerate(ordered)
         ]
 
-    def _ordered(self, by_priority: bool, in_turn: bool) -> list[int]:
+    @cached_property
+    def by_name(self) -> list[int]:
+        """The pods each in its turn, by name whatever their UIDs are: as they would be if they were written in order."""
+        return self._ordered(False, True, by_name=True)
+
+    def _ordered(self, by_priority: bool, in_turn: bool, *, by_name: bool = False) -> list[int]:
         pods, numbers = self._problem.pods, self.numbers
         cpu, memory = self.names.index(CPU), self.names.index(MEMORY)
         sizes = [(-each.amounts[cpu], -each.amounts[memory], in_turn or not each.held) for each in self.classes]
@@ -207,7 +212,9 @@ class Desk:
 
         # What counts least is sorted by first: later sorts leave it as it is where they see no difference.
         named = [pod.metadata for pod in pods]
-        order = sorted(range(len(pods)), key=[meta.uid or natural(meta.name) for meta in named].__getitem__)
+        uids = ["" if by_name else meta.uid for meta in named]
+        turns = [uid or natural(meta.name) for uid, meta in zip(uids, named, strict=True)]
+        order = sorted(range(len(pods)), key=turns.__getitem__)
         born = [meta.creation_timestamp or _LONG_AGO for meta in named]
         keys: list[Sequence[Any]] = [] if in_turn else [numbers]
         if any(each != born[0] for each in born):

@@ -103,8 +103,9 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     leading = huge and not charged and PricedRun not in planners
     prices = [NODE_PRICE if leading else problem.policy.node_price]
     runs = trials.charging(prices[0]).all(planners)
-    if len(problem.pods) <= SMALL and trials.turns_differ():
-        runs.append(trials.one(InTurn))
+    if len(problem.pods) <= SMALL and trials.turns_differ(trials.desk.by_name):
+        # By name, and not by UID: what a plan costs does not hang on who happened to be written first.
+        runs.append(trials.in_turn(trials.desk.by_name))
     if len(problem.pods) <= TINY:
         runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
     if charged or (len(problem.pods) > TINY and not huge):
@@ -122,7 +123,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = trials.rescued(_in_turn(trials, net, runs))
+        net = trials.rescued(_in_turn(trials, net))
         net = _more_placed(net, trials.all((PinnedRun,)))
         net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
@@ -165,12 +166,12 @@ class _Trials:
         """One run to its end."""
         return self._placed(planner(self.problem, self._effort, self.desk, without=without))
 
-    def turns_differ(self) -> bool:
-        """Whether pods of one size and age would go in another order if they went one by one, and not class by class."""
-        one_by_one, by_class = (
-            [self.desk.numbers[at] for at in self.desk.queue(by_priority=False, in_turn=turn)] for turn in (True, False)
+    def turns_differ(self, turns: list[int]) -> bool:
+        """Whether pods would go in another order if they went one by one, and not class by class."""
+        by_class = self.desk.queue(by_priority=False, in_turn=False)
+        return any(
+            self.desk.numbers[one] != self.desk.numbers[other] for one, other in zip(turns, by_class, strict=True)
         )
-        return one_by_one != by_class
 
     def favouring(self, key: str, domain: str) -> Run:
         """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
@@ -303,11 +304,12 @@ def _limits_and_priorities(problem: Problem) -> bool:
     return len(priorities) > 1 and _limits(problem)
 
 
-def _in_turn(trials: _Trials, net: Run, runs: Iterable[Run]) -> Run:
+def _in_turn(trials: _Trials, net: Run) -> Run:
     """Who is left out is decided by age, then by name, unless another plan places all those and more."""
-    if not any(each.held for each in net.classes) and not trials.turns_differ():
+    turns = trials.desk.queue(by_priority=False, in_turn=True)
+    if not any(each.held for each in net.classes) and not trials.turns_differ(turns):
         return net
-    run = next((run for run in runs if isinstance(run, InTurn)), None) or trials.one(InTurn)
+    run = trials.in_turn(turns)
     return net if net.left_over() < run.left_over() else run
 
 

@@ -506,7 +506,7 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
     net = trials.one(Run)
 
     assert trials.one(InTurn).left_over() > net.left_over()
-    assert scheduling._in_turn(trials, net, []) is net
+    assert scheduling._in_turn(trials, net) is net
 
 
 def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out() -> None:
