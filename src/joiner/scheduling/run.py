@@ -192,6 +192,25 @@ class Run:
             # A price kept pods out that would have made the claim dearer; a launch may fall back to dearer types.
             if claim.cost_max is not None and self.reservations.holds(claim.number) is None:
                 self.openings.widen(claim)
+            if claim.waiting:
+                self._settle_company(claim)
+
+    def _settle_company(self, claim: Claim) -> None:
+        """Pods that stay with others may go to any of several domains where those are. A launch could not tell which of them
+        count on these pods in turn, so the claim settles for the domain where it is cheapest.
+        """
+        owned = {group for _, _, step in claim.parties for group, _ in step.groups}
+        for group in [group for group in claim.waiting if group in owned]:
+            best = claim.template.stock.prices(claim.requirements).first(claim.units)
+            there = best.offering.requirements.get(group.key) if best is not None else None
+            if there is None or self.reservations.holds(claim.number) is not None:
+                continue
+            settled = self.joined.of(claim.requirements, self.joined.only(there))
+            units = claim.units & claim.template.stock.terms(settled).for_sale if settled is not None else 0
+            flexible = self.flexible[claim.template.name]
+            if settled is not None and units and not flexible.missing(claim.min_values, units, settled):
+                claim.requirements, claim.units = settled, units
+                settle_waiting(claim)
 
     def _call_back(self, placed: PodClass, held: Held, left: dict[int, None]) -> None:
         """Try pods again that could not be where their volumes are before one of their group was placed."""
