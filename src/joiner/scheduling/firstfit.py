@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-from joiner.model.labels import HOSTNAME
 from joiner.scheduling.run import NothingNew, Run
-from joiner.scheduling.topology import ANTI_AFFINITY
 
 
 class CheapDomainsRun(Run):
@@ -49,26 +47,6 @@ class AtHome(Run):
             else:
                 hopeless[each.number] = [position]
         self.settle([position for positions in hopeless.values() for position in positions])
-
-
-class PinnedRun(Run):
-    """First fit that settles at once where pods go that others keep away from, so that more of them have a place.
-
-    That makes nodes dearer than they need be, so it is only for when somebody is left over.
-    """
-
-    planner = "first-fit, pinned"
-
-    def place(self) -> None:
-        """Place what can be placed."""
-        groups = {group for each in self.classes for group in each.kept_out}
-        groups |= {group for each in self.classes for step in each.steps for group, _ in step.groups}
-        open_ended = [group for group in groups if group.kind == ANTI_AFFINITY and group.key != HOSTNAME]
-        if not open_ended:
-            raise NothingNew
-        for group in open_ended:
-            group.pins_all = True
-        super().place()
 
 
 class InTurn(Run):

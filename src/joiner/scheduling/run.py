@@ -34,7 +34,7 @@ from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.refusal import explained
 from joiner.scheduling.reservations import Reservations
-from joiner.scheduling.topology import AFFINITY, Group
+from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
 _LOOK_AT_COST: Final = 32
 """After how many pods, at the least, a run looks at what it costs by now; with many claims, that is work in itself."""
@@ -77,6 +77,7 @@ class Run:
         cost_max: float | None = None,
         without: frozenset[int] = frozenset(),
         order: list[int] | None = None,
+        pinned: bool = False,
     ) -> None:
         self.problem = problem
         self._order = order
@@ -91,6 +92,13 @@ class Run:
         self.kinds = self._desk.kinds
         self.spelling = self._desk.spelling
         self.classes, self.of_pod = self._desk.cast()
+        self.pinned = pinned
+        """Whether it is settled at once where pods go that others keep away from, so that more of them have a place.
+
+        That makes nodes dearer than they need be, so it is only for when somebody is left over.
+        """
+        if pinned:
+            self._pin()
         self.templates = self._desk.templates()
         self.ignored = self._desk.ignored
         self.nodes = self._desk.nodes()
@@ -131,6 +139,15 @@ class Run:
             by_price=self.by_price,
         )
 
+    def _pin(self) -> None:
+        groups = {group for each in self.classes for group in each.kept_out}
+        groups |= {group for each in self.classes for step in each.steps for group, _ in step.groups}
+        apart = [group for group in groups if group.kind == ANTI_AFFINITY and group.key != HOSTNAME]
+        if not apart:
+            raise NothingNew
+        for group in apart:
+            group.pins_all = True
+
     # -- the queue ----------------------------------------------------------------------------------------------------
 
     def queue(self) -> list[int]:
@@ -149,7 +166,15 @@ class Run:
 
     def again(self, order: list[int], cost_max: float | None = None) -> "Run | None":
         """The same with another order of the queue; nothing if that would cost more than so much."""
-        run = type(self)(self.problem, self.effort, self._desk, cost_max=cost_max, without=self._without, order=order)
+        run = type(self)(
+            self.problem,
+            self.effort,
+            self._desk,
+            cost_max=cost_max,
+            without=self._without,
+            order=order,
+            pinned=self.pinned,
+        )
         try:
             run.place()
         except TooDear:

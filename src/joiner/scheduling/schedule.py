@@ -19,7 +19,6 @@ from joiner.scheduling.firstfit import (
     ImportantFirst,
     InTurn,
     MarketFirst,
-    PinnedRun,
 )
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
@@ -124,7 +123,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         net = trials.one(Run)
     if net.left_over():
         net = trials.rescued(_in_turn(trials, net))
-        net = _more_placed(net, trials.all((PinnedRun,)))
+        net = _more_placed(net, trials.pinned().all((Run,)))
         net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
         some, everybody = net.left_over(), (each.number for each in net.classes)
@@ -133,9 +132,11 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         net = _by_priority(net, trials.one(ImportantFirst))
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
-    if refused and not any(isinstance(run, PricedRun) for run in rivals):
+    if not any(isinstance(run, PricedRun) for run in rivals):
         # Those that buy by price leave out somebody else. They may still be cheaper for those whom first fit places.
-        again = trials.all(planners, without=net.waiting())
+        again = [trials.rescued(run) for run in runs if len(problem.pods) <= SMALL and isinstance(run, GuardedRun)]
+        if refused or net.pinned:
+            again += (trials.pinned() if net.pinned else trials).all(planners, without=net.waiting())
         rivals += [run for run in again if run.sound and run.left_over() <= refused]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
@@ -146,13 +147,21 @@ class _Trials:
     """Runs of one question, one after the other: what they share, and who hears of them."""
 
     def __init__(
-        self, problem: Problem, effort: Effort, reporter: Reporter | None, desk: Desk | None = None, how: str = ""
+        self,
+        problem: Problem,
+        effort: Effort,
+        reporter: Reporter | None,
+        desk: Desk | None = None,
+        *,
+        how: str = "",
+        pinned: bool = False,
     ) -> None:
         self.problem = problem
         self.desk = desk or Desk(problem)
         self._effort = effort
         self._reporter = reporter
         self._how = how
+        self._pinned = pinned
 
     def all(self, planners: Iterable[type[Run]], without: frozenset[int] = frozenset()) -> list[Run]:
         """One run of each way; those that find out that they have nothing to add are left out."""
@@ -164,7 +173,7 @@ class _Trials:
 
     def one(self, planner: type[Run], without: frozenset[int] = frozenset()) -> Run:
         """One run to its end."""
-        return self._placed(planner(self.problem, self._effort, self.desk, without=without))
+        return self._placed(planner(self.problem, self._effort, self.desk, without=without, pinned=self._pinned))
 
     def turns_differ(self, turns: list[int]) -> bool:
         """Whether pods would go in another order if they went one by one, and not class by class."""
@@ -220,7 +229,11 @@ class _Trials:
         if price == self.problem.policy.node_price:
             return self
         problem = replace(self.problem, policy=replace(self.problem.policy, node_price=price))
-        return _Trials(problem, self._effort, self._reporter, self.desk, f"node price {price:g}")
+        return _Trials(problem, self._effort, self._reporter, self.desk, how=f"node price {price:g}")
+
+    def pinned(self) -> "_Trials":
+        """The same with everybody settled at once whom others keep away from."""
+        return _Trials(self.problem, self._effort, self._reporter, self.desk, how="pinned", pinned=True)
 
     def _placed(self, run: Run) -> Run:
         if self._reporter is None:
