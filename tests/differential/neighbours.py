@@ -73,7 +73,8 @@ def _group(pod: Pod, row: Json) -> str:
     affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
     who = [pod.namespace, _selector(pod, row), row["topologyKey"], row["maxSkew"], row.get("minDomains")]
     which = [pod.spec.get("nodeSelector"), affinity.get("requiredDuringSchedulingIgnoredDuringExecution")]
-    how = [row.get("nodeAffinityPolicy"), row.get("nodeTaintsPolicy"), pod.spec.get("tolerations")]
+    taints = row.get("nodeTaintsPolicy")
+    how = [row.get("nodeAffinityPolicy"), taints, pod.spec.get("tolerations") if taints == "Honor" else None]
     return json.dumps([who, which, how], sort_keys=True)
 
 

@@ -84,10 +84,10 @@ class Refusal(Value):
 
     def told(self) -> list[str]:
         """The reasons in words; those who give the same one are named together."""
-        who: dict[str, list[str]] = {}
+        who: dict[str, dict[str, None]] = {}
         for reason in self.reasons:
-            who.setdefault(str(reason), []).append(reason.object)
-        return [f"{_named(objects)}: {said}" for said, objects in who.items()]
+            who.setdefault(str(reason), {})[reason.object] = None
+        return [f"{_named(list(objects))}: {said}" for said, objects in who.items()]
 
     def __str__(self) -> str:
         return "; ".join(self.told())

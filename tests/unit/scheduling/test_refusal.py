@@ -27,7 +27,7 @@ from joiner.model.nodepool import NodePool
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.requirements import similar_key
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.plan import Reason, Refusal
+from joiner.scheduling.plan import ITSELF, Reason, Refusal
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
@@ -372,3 +372,9 @@ def test_what_a_selector_chooses_is_told_as_labels_are_written() -> None:
         "spread of pods with app In [web, db] over rack"
         in reason(problem([pod(topologySpreadConstraints=[spread])])).message
     )
+
+
+def test_what_is_wrong_with_a_pod_in_two_ways_is_told_once() -> None:
+    reasons = tuple(Reason(rule="preflight", object=ITSELF, message="it makes no sense") for _ in range(2))
+
+    assert str(Refusal(pod="default/web", reasons=reasons)) == "the pod itself: it makes no sense"
