@@ -33,7 +33,7 @@ _NOBODY: Final = -300.0
 """The logarithm of the smallest part of a pod: as good as none, and not yet so small that arithmetic becomes slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
-_EARLY: Final = 15
+_EARLY: Final = 10
 """After so many steps it shows which kinds matter."""
 _IDLE: Final = 1e-3
 """A kind with a smaller share of all nodes does not."""
