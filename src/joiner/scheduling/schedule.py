@@ -122,14 +122,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = trials.rescued(_in_turn(trials, net))
-        net = _more_placed(net, trials.pinned().all((Run,)))
-        net = _nobody_instead(trials, net)
-    if net.left_over() and net.reserved():
-        some, everybody = net.left_over(), (each.number for each in net.classes)
-        net = _more_placed(net, (trials.market_first(classes) for classes in (some, everybody)))
-    if net.left_over() and _limits_and_priorities(problem):
-        net = _by_priority(net, trials.one(ImportantFirst))
+        net = _placing_more(trials, net)
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
     if not any(isinstance(run, PricedRun) for run in rivals):
@@ -173,7 +166,10 @@ class _Trials:
 
     def one(self, planner: type[Run], without: frozenset[int] = frozenset()) -> Run:
         """One run to its end."""
-        return self._placed(planner(self.problem, self._effort, self.desk, without=without, pinned=self._pinned))
+        run = planner(self.problem, self._effort, self.desk, without=without, pinned=self._pinned)
+        if self._pinned:
+            run.planner += ", pinned"
+        return self._placed(run)
 
     def turns_differ(self, turns: list[int]) -> bool:
         """Whether pods would go in another order if they went one by one, and not class by class."""
@@ -233,7 +229,7 @@ class _Trials:
 
     def pinned(self) -> "_Trials":
         """The same with everybody settled at once whom others keep away from."""
-        return _Trials(self.problem, self._effort, self._reporter, self.desk, how="pinned", pinned=True)
+        return _Trials(self.problem, self._effort, self._reporter, self.desk, pinned=True)
 
     def _placed(self, run: Run) -> Run:
         if self._reporter is None:
@@ -315,6 +311,19 @@ def _limits(problem: Problem) -> bool:
 def _limits_and_priorities(problem: Problem) -> bool:
     priorities = {pod.spec.priority or 0 for pod in problem.pods}
     return len(priorities) > 1 and _limits(problem)
+
+
+def _placing_more(trials: _Trials, net: Run) -> Run:
+    """What else can be done for those whom first fit leaves out, and at last who they are."""
+    net = trials.rescued(_in_turn(trials, net))
+    net = _more_placed(net, trials.pinned().all((Run,)))
+    net = _nobody_instead(trials, net)
+    if net.left_over() and net.reserved():
+        some, everybody = net.left_over(), (each.number for each in net.classes)
+        net = _more_placed(net, (trials.market_first(classes) for classes in (some, everybody)))
+    if net.left_over() and _limits_and_priorities(trials.problem):
+        net = _by_priority(net, trials.one(ImportantFirst))
+    return net
 
 
 def _in_turn(trials: _Trials, net: Run) -> Run:
