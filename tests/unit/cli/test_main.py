@@ -93,7 +93,7 @@ def test_a_command_does_its_sums_on_one_thread_unless_told_otherwise(given: dict
 
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**rest, **given})
 
-    assert done.stdout.split() == [threads, "10000"]
+    assert done.stdout.split() == [threads, "100000"]
 
 
 def test_a_small_scenario_imports_only_what_it_needs(tmp_path: Path) -> None:
