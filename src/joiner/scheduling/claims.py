@@ -296,8 +296,9 @@ class Openings:
     ) -> Iterator[Requirements]:
         """What topology leaves if it may not be where it would rather be, domain after domain."""
         tried = [(placed, narrowed)]
+        groups = (*each.kept_out, *(group for group, _ in step.groups))
         for before, there in tried:
-            for group, _ in step.groups:
+            for group in groups:
                 picked = there.at(group.key)
                 moves = group.pins or group.pins_all or group.kind in movable
                 if not moves or picked.complement or before.at(group.key) == picked:

@@ -213,7 +213,7 @@ class Desk:
         # What counts least is sorted by first: later sorts leave it as it is where they see no difference.
         named = [pod.metadata for pod in pods]
         uids = ["" if by_name else meta.uid for meta in named]
-        turns = [uid or natural(meta.name) for uid, meta in zip(uids, named, strict=True)]
+        turns = [uid or f"{natural(meta.name)}/{meta.namespace}" for uid, meta in zip(uids, named, strict=True)]
         order = sorted(range(len(pods)), key=turns.__getitem__)
         born = [meta.creation_timestamp or _LONG_AGO for meta in named]
         keys: list[Sequence[Any]] = [] if in_turn else [numbers]

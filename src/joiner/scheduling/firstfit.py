@@ -57,7 +57,7 @@ class InTurn(Run):
 
 
 class Baseline(InTurn):
-    """The same without what lets pods in that Karpenter leaves out: whoever is placed here is placed by every plan.
+    """The same without what lets pods in that Karpenter leaves out: whoever is placed here is left out for none of those.
 
     Pods that keep apart do not settle for a domain each, and what was given up does not come back.
     """
@@ -76,8 +76,8 @@ class Baseline(InTurn):
         super().place()
 
 
-class MarketFirst(InTurn):
-    """The same, but some leave reservations to others as long as there is something to buy for them.
+class MarketFirst(Run):
+    """First fit in which some leave reservations to others as long as there is something to buy for them.
 
     A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of those.
     """

@@ -145,13 +145,14 @@ class Reservations:
         `even` are reservations that cost everybody the same: two claims gain nothing by swapping two of these.
         """
         uneven = self.those(name for name in self._names if name not in even)
+        room: dict[int, tuple[float, int, int] | None] = {}
         changed = True
         while changed:
             changed = False
             for claim in sorted(self._given):
-                changed |= (
-                    self._moved(claim, cost) or self._swapped(claim, cost, uneven) or self._made_room(claim, cost)
-                )
+                if self._moved(claim, cost) or self._swapped(claim, cost, uneven) or self._made_room(claim, cost, room):
+                    room.clear()
+                    changed = True
 
     def _cheapest_free(self, claim: int, cost: Callable[[int, str], float]) -> int | None:
         free = _each(self._wanted[claim] & self._free)
@@ -181,23 +182,38 @@ class Reservations:
                 return True
         return False
 
-    def _made_room(self, claim: int, cost: Callable[[int, str], float]) -> bool:
-        """Whether a claim changes to a cheaper reservation in the place of another claim, which pays less for it elsewhere."""
+    def _made_room(
+        self, claim: int, cost: Callable[[int, str], float], room: dict[int, tuple[float, int, int] | None]
+    ) -> bool:
+        """Whether a claim changes to a cheaper reservation in the place of another, which loses less than the claim gains.
+
+        `room` remembers who makes room in a reservation at the least loss.
+        """
         if not self._free:
             return False
         own = self._given[claim]
         for bit in _each(self._wanted[claim] & ~self._free & ~own):
             gain = cost(claim, self._name(own)) - cost(claim, self._name(bit))
-            for other in sorted(self._holders.get(bit, ())) if gain > 0 else ():
-                best = self._cheapest_free(other, cost)
-                if best is None or cost(other, self._name(best)) - cost(other, self._name(bit)) >= gain - 1e-15:
-                    continue
+            if gain <= 0:
+                continue
+            if bit not in room:
+                room[bit] = min(self._ways_out(bit, cost), default=None)
+            found = room[bit]
+            if found is not None and found[0] < gain - 1e-15:
+                _, other, best = found
                 self._return(own)
                 self._take(best)
                 self._give(other, best)
                 self._give(claim, bit)
                 return True
         return False
+
+    def _ways_out(self, bit: int, cost: Callable[[int, str], float]) -> Iterator[tuple[float, int, int]]:
+        """What each claim would lose that changes from a reservation to the best free one, who it is, and which one that is."""
+        for other in sorted(self._holders.get(bit, ())):
+            best = self._cheapest_free(other, cost)
+            if best is not None:
+                yield cost(other, self._name(best)) - cost(other, self._name(bit)), other, best
 
     def _path(self, claim: int, usable: int) -> list[tuple[int, int]] | None:
         """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""

@@ -515,6 +515,11 @@ class Run:
         pairs = zip(self.templates, self._desk.templates(), strict=True)
         return any(now.usable & then.within_limits() & ~now.within_limits() for now, then in pairs if now.left)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether its effort was spent before everybody had a turn."""
+        return bool(self._stopped)
+
     def waiting(self) -> frozenset[int]:
         """The pods that found no place."""
         return frozenset((*self._left, *self._stopped))

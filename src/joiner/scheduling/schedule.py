@@ -122,12 +122,13 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
         net = trials.one(Run)
     if net.left_over():
-        net = _placing_more(trials, net)
+        net = _placing_more(trials, net, next((run for run in runs if isinstance(run, InTurn)), None))
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
     if not any(isinstance(run, PricedRun) for run in rivals):
         # Those that buy by price leave out somebody else. They may still be cheaper for those whom first fit places.
-        again = [trials.rescued(run) for run in runs if len(problem.pods) <= SMALL and isinstance(run, GuardedRun)]
+        guarded = [run for run in runs if isinstance(run, GuardedRun) and not run.left_over() <= refused]
+        again = [trials.rescued(run) for run in guarded if len(problem.pods) <= SMALL]
         if refused or net.pinned:
             again += (trials.pinned() if net.pinned else trials).all(planners, without=net.waiting())
         rivals += [run for run in again if run.sound and run.left_over() <= refused]
@@ -188,9 +189,9 @@ class _Trials:
         """First fit with an order of its own."""
         return self._placed(InTurn(self.problem, self._effort, self.desk, order=order))
 
-    def market_first(self, classes: Iterable[int]) -> Run:
-        """First fit in which some leave reservations to others, if they can."""
-        run = MarketFirst(self.problem, self._effort, self.desk)
+    def market_first(self, net: Run, classes: Iterable[int]) -> Run:
+        """First fit in the order of another run, in which some leave reservations to others if they can."""
+        run = MarketFirst(self.problem, self._effort, self.desk, order=net.queue(), pinned=net.pinned)
         run.spare(classes)
         return self._placed(run)
 
@@ -313,14 +314,21 @@ def _limits_and_priorities(problem: Problem) -> bool:
     return len(priorities) > 1 and _limits(problem)
 
 
-def _placing_more(trials: _Trials, net: Run) -> Run:
-    """What else can be done for those whom first fit leaves out, and at last who they are."""
+def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
+    """What else can be done for those whom first fit leaves out, and at last who they are.
+
+    UIDs have a say only in that: where everybody can be placed, nothing hangs on them.
+    """
+    by_name = trials.rescued(net if by_name is None else by_name)
+    if not by_name.left_over():
+        return by_name
     net = trials.rescued(_in_turn(trials, net))
     net = _more_placed(net, trials.pinned().all((Run,)))
     net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
-        some, everybody = net.left_over(), (each.number for each in net.classes)
-        net = _more_placed(net, (trials.market_first(classes) for classes in (some, everybody)))
+        some, everybody = list(net.left_over()), [each.number for each in net.classes]
+        for classes in (some, everybody):
+            net = _more_placed(net, [trials.market_first(net, classes)])
     if net.left_over() and _limits_and_priorities(trials.problem):
         net = _by_priority(net, trials.one(ImportantFirst))
     return net
@@ -332,13 +340,13 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
     if not any(each.held for each in net.classes) and not trials.turns_differ(turns):
         return net
     run = trials.in_turn(turns)
-    return net if net.left_over() < run.left_over() else run
+    return net if run.stopped or net.left_over() < run.left_over() else run
 
 
 def _nobody_instead(trials: _Trials, net: Run) -> Run:
     """A run that places everybody whom the baseline places: who would be left out there is placed beside them, or not at all."""
     for baseline in trials.all((Baseline,)):
-        if not net.left_over() <= baseline.left_over():
+        if not baseline.stopped and not net.left_over() <= baseline.left_over():
             waiting = baseline.waiting()
             queue = trials.desk.queue(by_priority=False, in_turn=True)
             run = trials.in_turn(sorted(queue, key=waiting.__contains__))
@@ -347,8 +355,11 @@ def _nobody_instead(trials: _Trials, net: Run) -> Run:
 
 
 def _more_placed(net: Run, runs: Iterable[Run]) -> Run:
-    """The first of some runs that places all those and more, or the one there is."""
-    return next((run for run in runs if run.left_over() < net.left_over()), net)
+    """The best of some runs that place all those and more, or the one there is."""
+    for run in runs:
+        if run.left_over() < net.left_over():
+            net = run
+    return net
 
 
 def _by_priority(net: Run, run: Run) -> Run:
