@@ -25,6 +25,7 @@ from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.effort import Tries, Unlimited
+from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
@@ -201,3 +202,24 @@ def test_with_more_effort_more_pods_are_planned_for_and_then_at_a_lower_price() 
     assert [len(plan.not_attempted) for plan in plans] == [70, 40, 0, 0]
     assert plans[3].price <= plans[2].price
     assert schedule(asked).price == plans[3].price
+
+
+def test_more_effort_never_places_fewer_when_there_is_no_room_for_all() -> None:
+    terms = [{"matchExpressions": [requirement(ZONE, "In", zone)]} for zone in "ab"]
+    liked = {"weight": 1, "preference": {"matchExpressions": [requirement("nope", "In", "x")]}}
+    nodes = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        "preferredDuringSchedulingIgnoredDuringExecution": [liked],
+    }
+    pool = node_pool(limits={"cpu": "12"}, requirements=[requirement(ZONE, "In", "a")])
+    asked = problem((*pods(6, "u", affinity={"nodeAffinity": nodes}), *pods(12, "v")), pool)
+
+    placed = [len(asked.pods) - len(_not_placed(asked, tries)) for tries in range(1, 260)]
+
+    assert placed == sorted(placed)
+    assert placed[-1] == 12
+
+
+def _not_placed(asked: Problem, tries: int) -> set[str]:
+    plan = schedule(asked, effort=Tries(tries))
+    return {*(refusal.pod for refusal in plan.refusals), *plan.not_attempted}

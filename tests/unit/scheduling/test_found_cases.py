@@ -31,6 +31,7 @@ from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
 from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.claims import Openings
+from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.firstfit import InTurn
@@ -301,6 +302,26 @@ def test_who_must_keep_apart_settles_only_after_everybody_else_had_a_say_in_the_
 def apart_from_tier_x() -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": {"tier": "x"}}, "topologyKey": ZONE}
     return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
+def test_who_is_kept_out_may_settle_where_it_can_be_bought() -> None:
+    small, big = in_zones("small", "abc", 1.0), in_zones("big", "c", 9.0, cpu=16)
+    waiting = pod("big", cpu="10", labels={"app": "db"}), pod("small", affinity=away_from("db", ZONE))
+
+    plan = schedule(problem(waiting, types=(small, big)))
+
+    assert not plan.refusals
+
+
+def test_the_turn_by_name_does_not_hang_on_who_was_written_first() -> None:
+    waiting = [pod(f"web-{n}", namespace=space) for n in (10, 2) for space in ("two", "one")]
+
+    orders = [
+        [asked.pods[at].key for at in Desk(asked).by_name]
+        for asked in (problem(waiting), problem(list(reversed(waiting))))
+    ]
+
+    assert orders == [["one/web-2", "two/web-2", "one/web-10", "two/web-10"]] * 2
 
 
 def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
