@@ -1,6 +1,6 @@
 """Pods in, plan out: every way of planning is tried, and the best valid plan wins."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -105,8 +105,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if len(problem.pods) <= SMALL and trials.turns_differ(trials.desk.by_name):
         # By name, and not by UID: what a plan costs does not hang on who happened to be written first.
         runs.append(trials.in_turn(trials.desk.by_name))
-    if len(problem.pods) <= TINY:
-        runs += [trials.favouring(*favourite) for favourite in trials.desk.domains()[:FAVOURITES]]
+    runs += trials.favouring()
     if charged or (len(problem.pods) > TINY and not huge):
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         prices.append(0.0 if charged else NODE_PRICE)
@@ -179,11 +178,12 @@ class _Trials:
             self.desk.numbers[one] != self.desk.numbers[other] for one, other in zip(turns, by_class, strict=True)
         )
 
-    def favouring(self, key: str, domain: str) -> Run:
-        """First fit with one domain as the one that is taken where several are as good: who joins later decides which is best."""
-        run = FavouringRun(self.problem, self._effort, self.desk)
-        run.favour(key, domain)
-        return self._placed(run)
+    def favouring(self, order: list[int] | None = None) -> Iterator[Run]:
+        """First fit with each domain as the one to take where several are as good: who joins later decides which is best."""
+        for key, domain in self.desk.domains()[:FAVOURITES] if len(self.problem.pods) <= TINY else ():
+            run = FavouringRun(self.problem, self._effort, self.desk, order=order)
+            run.favour(key, domain)
+            yield self._placed(run)
 
     def in_turn(self, order: list[int]) -> Run:
         """First fit with an order of its own."""
@@ -323,8 +323,12 @@ def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
     if not by_name.left_over():
         return by_name
     net = trials.rescued(_in_turn(trials, net))
+    # Nobody has a right to one of several domains that are as good: first fit may take any, so the one that places most is taken.
+    favouring = trials.favouring(trials.desk.queue(by_priority=False, in_turn=True)) if net.left_over() else ()
+    net = min((net, *favouring), key=lambda run: run.left_over().total())
     net = _more_placed(net, trials.pinned().all((Run,)))
-    net = _nobody_instead(trials, net)
+    if not isinstance(net, FavouringRun):
+        net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
         some, everybody = list(net.left_over()), [each.number for each in net.classes]
         for classes in (some, everybody):

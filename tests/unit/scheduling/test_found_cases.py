@@ -24,7 +24,7 @@ from tests.builders import (
 
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model import resources
-from joiner.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
+from joiner.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -322,6 +322,16 @@ def test_the_turn_by_name_does_not_hang_on_who_was_written_first() -> None:
     ]
 
     assert orders == [["one/web-2", "two/web-2", "one/web-10", "two/web-10"]] * 2
+
+
+def test_of_domains_that_are_as_good_the_one_is_taken_that_leaves_fewest_out() -> None:
+    ways = [offering(kind, "a", price) for kind, price in (("spot", 1.0), ("on-demand", 2.0))]
+    first = pod("first", cpu="3", labels={"app": "db"}, topologySpreadConstraints=[spread_over("db", CAPACITY_TYPE)])
+    fixed, cheap = pods(4, nodeSelector={CAPACITY_TYPE: "on-demand"}), pod(nodeSelector={CAPACITY_TYPE: "spot"})
+
+    plan = schedule(problem((first, *fixed, cheap), node_pool(limits={"nodes": "1"}), types=(sold("m", ways, cpu=8),)))
+
+    assert [len(claim.pods) for claim in plan.claims] == [5]
 
 
 def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
