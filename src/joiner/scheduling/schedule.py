@@ -319,10 +319,12 @@ def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
 
     UIDs have a say only in that: where everybody can be placed, nothing hangs on them.
     """
-    by_name = trials.rescued(net if by_name is None else by_name)
-    if not by_name.left_over():
-        return by_name
-    net = trials.rescued(_in_turn(trials, net))
+    start = net if by_name is None else by_name
+    helped = trials.rescued(start)
+    if not helped.left_over():
+        return helped
+    turn = _in_turn(trials, net)
+    net = helped if turn is start else trials.rescued(turn)
     # Nobody has a right to one of several domains that are as good: first fit may take any, so the one that places most is taken.
     favouring = trials.favouring(trials.desk.queue(by_priority=False, in_turn=True)) if net.left_over() else ()
     net = min((net, *favouring), key=lambda run: run.left_over().total())
