@@ -435,6 +435,10 @@ class Requirements(Mapping[str, Requirement]):
         near = similar_key(key, (*sorted(allow_undefined), *self))
         return f" (did you mean {near}?)" if near else ""
 
+    def invented(self) -> frozenset[str]:
+        """The labels of which it is only known what they must not be: a new node that would lack one gets another value."""
+        return frozenset(key for key, requirement in self.items() if requirement.operator == NOT_IN)
+
     def labels(self) -> dict[str, str]:
         """The labels that are settled: keys with exactly one value."""
         return {key: min(r.values) for key, r in self.items() if not r.complement and len(r.values) == 1}

@@ -20,7 +20,6 @@ KNOWN: dict[str, tuple[str, str]] = {
         "left out",
         "nobody waits for a reservation; the reference serves a smaller pod and lets a larger one wait",
     ),
-    "found/31": ("left out", "the pod wants a label that the pool does not define; the reference makes a value up"),
     "found/32": FORGETFUL,
     "limits-nodes/0": NODES,
     "limits-nodes/4": NODES,

@@ -160,7 +160,7 @@ class Joined:
     def _join(self, own: Requirements, wanted: Requirements) -> Requirements | None:
         if not wanted:
             return own
-        return self.the(own & wanted) if own.compatible(wanted, self._well_known) else None
+        return self.the(own & wanted) if own.compatible(wanted, self._well_known | wanted.invented()) else None
 
 
 class Openings:

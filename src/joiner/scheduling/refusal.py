@@ -118,7 +118,7 @@ class _Inquiry:
 
     def _labels(self, rule: str) -> Reason:
         pool, pod = self._template.requirements, self._step.requirements
-        undefined = pool.undefined(pod, self._run.vocabulary.well_known)
+        undefined = pool.undefined(pod, self._run.vocabulary.well_known | pod.invented())
         conflicts = pool.conflicts(pod)
         problems = [f"the pool does not define the label {key}" for key in undefined]
         problems += [f"{pod[key]} is not possible with {pool[key]}" for key in conflicts]

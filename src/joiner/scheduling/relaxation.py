@@ -16,7 +16,7 @@ import numpy.typing as npt
 from joiner.catalog.stock import flags
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
-from joiner.requirements import Requirements
+from joiner.requirements import DOES_NOT_EXIST, NOT_IN, Requirements
 from joiner.scheduling.classes import PodClass
 from joiner.scheduling.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.effort import Unlimited
@@ -373,12 +373,14 @@ class _Shop:
 
 
 def _excused(run: Run) -> frozenset[str]:
-    """Labels that some pod is content not to find: beside it a claim counts as saying something about the label."""
+    """Labels that some pod is content not to find, or to find with some value: beside it a claim says something about them."""
     wanted: set[Requirements] = set()
     for each in run.classes:
         wanted.update(each.volumes.places)
         wanted.update(step.requirements for step in each.steps)
-    return frozenset(key for each in wanted for key, requirement in each.items() if requirement.allows_absence)
+    return frozenset(
+        key for each in wanted for key, requirement in each.items() if requirement.operator in (NOT_IN, DOES_NOT_EXIST)
+    )
 
 
 def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:

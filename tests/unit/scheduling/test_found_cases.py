@@ -658,3 +658,24 @@ def test_a_claim_that_needs_several_types_is_still_kept_near_its_best_price() ->
     run.place()
 
     assert (len(run.claims), run.price()) == (4, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "placed"),
+    [
+        pytest.param((("Exists",), ("NotIn", "red")), True, id="anything but one value"),
+        pytest.param((("NotIn", "5"), ("Gt", "3")), True, id="a number but one"),
+        pytest.param((("Exists",),), False, id="any value"),
+        pytest.param((("Gt", "3"),), False, id="any number"),
+        pytest.param((("In", "red"),), False, id="one value"),
+    ],
+)
+def test_a_label_that_no_pool_defines_is_made_up_only_where_its_values_are_told_by_exclusion(
+    wanted: tuple[tuple[str, ...], ...], placed: bool
+) -> None:
+    terms = [{"matchExpressions": [requirement(TEAM, *each) for each in wanted]}]
+
+    plan = schedule(problem([pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})]))
+
+    assert bool(plan.claims) == placed
+    assert all(claim.requirements[TEAM].must_exist for claim in plan.claims)
