@@ -18,7 +18,7 @@ from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.model.labels import CAPACITY_TYPE, Vocabulary
 from joiner.model.meta import replace
-from joiner.model.resources import Resources
+from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.requirements import Requirement, Requirements
 
 
@@ -93,8 +93,11 @@ class Stock:
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
         known = sorted({name for each in self.allocatable for name in each})
-        self._large = {name: Ladder([each.get(name, 0) for each in self.allocatable]) for name in known}
-        self._capacity: dict[str, Ladder] = {}
+        amounts = {name: [each.get(name, 0) for each in self.allocatable] for name in known}
+        self._large = {name: Ladder(column) for name, column in amounts.items()}
+        self._room = {name: np.array(column, np.float64) for name, column in amounts.items()}
+        # What limits are mostly about; whatever else they name is looked at when somebody asks.
+        self._capacity = {name: self._capacities(name) for name in (CPU, MEMORY)}
         self._open: dict[Requirements, int] = {}
         self._reserved: dict[Requirements, tuple[str, int, int]] = {}
         self.reservation_ids: set[str] = set()
@@ -262,12 +265,20 @@ class Stock:
         """The units by what pods can use of some resources, in the order of the names."""
         return tuple(self._large.get(name) or Ladder([0] * len(self.units)) for name in names)
 
+    def room(self, names: Iterable[str]) -> npt.NDArray[np.float64]:
+        """What pods can use of some resources, a row for each unit."""
+        nothing = np.zeros(len(self.units))
+        return np.column_stack([self._room.get(name, nothing) for name in names])
+
     def capacity(self, name: str) -> "Ladder":
         """The units by their capacity of a resource."""
         ladder = self._capacity.get(name)
         if ladder is None:
-            ladder = self._capacity[name] = Ladder([_capacity(unit).get(name, 0) for unit in self.units])
+            ladder = self._capacity[name] = self._capacities(name)
         return ladder
+
+    def _capacities(self, name: str) -> "Ladder":
+        return Ladder([_capacity(unit).get(name, 0) for unit in self.units])
 
     def capacity_types(self, requirements: Requirements, names: Iterable[str]) -> tuple[str, ...]:
         """The capacity types in which some of these types can be bought on the market."""

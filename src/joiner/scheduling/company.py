@@ -27,7 +27,7 @@ class Company:
     """Ranks the domains of affinity groups by what their pods cost there when they share nodes."""
 
     def __init__(self, templates: list[Template], kinds: KindTable, joined: Joined, waiting: Mapping[int, int]) -> None:
-        self._templates = [each for each in templates if each.usable & each.within_limits()]
+        self._templates = templates
         self._kinds = kinds
         self._joined = joined
         self._waiting = waiting
@@ -77,11 +77,13 @@ class Company:
         """The smallest share of a node's price, in the first pool that takes the pod; infinite where none does."""
         requirements, tolerations = wish
         for template in self._templates:
+            if not template.usable & template.within_limits():
+                continue
             joined = self._joined.of(template.requirements, requirements)
             pinned = self._joined.of(joined, self._joined.only(there)) if joined is not None else None
             if pinned is None or untolerated(template.taints, tolerations):
                 continue
-            kinds = self._kinds.of(template, pinned)
+            kinds = self._kinds.all(template, pinned)
             fitting = how_many(kinds.room, np.array(amounts, np.float64))
             possible = fitting >= 1
             if possible.any():

@@ -16,7 +16,7 @@ Vector = npt.NDArray[np.float64]
 
 
 class Kinds:
-    """The kinds of node a size can be bought as, without those that are dearer and smaller than another."""
+    """Kinds of node that pods can be bought as, cheapest first."""
 
     def __init__(self, units: npt.NDArray[np.int64], costs: Vector, room: npt.NDArray[np.float64]) -> None:
         self.units = units
@@ -45,8 +45,7 @@ class KindTable:
         """What units of the pool have left beside their daemons."""
         found = self._rooms.get(template.name)
         if found is None:
-            units = template.stock.allocatable
-            found = np.array([[each.get(name, 0) for name in self._names] for each in units], dtype=np.float64)
+            found = template.stock.room(self._names)
             for group in template.daemons:
                 if any(group.amounts):
                     found[flags(group.units, len(found))] -= np.array(group.amounts, dtype=np.float64)
@@ -65,18 +64,19 @@ class KindTable:
         key = (template.name, requirements)
         found = self._kinds.get(key)
         if found is None:
-            found = self._kinds[key] = self._undominated(template, requirements)
+            found = self._kinds[key] = self._undominated(template, self.all(template, requirements))
         return found
 
-    def _undominated(self, template: Template, requirements: Requirements) -> Kinds:
+    def all(self, template: Template, requirements: Requirements) -> Kinds:
+        """All kinds under some requirements, also those that nobody needs: for who looks only once."""
         stock = template.stock
-        allowed = template.usable & stock.described(requirements)
-        units, costs = stock.prices(requirements).columns(allowed)
-        cheapest = first_of_each(self.as_large(template)[units])
-        units, costs = units[cheapest], costs[cheapest]
-        room = self.room(template)[units]
-        kept = undominated(room)
-        return Kinds(units[kept], costs[kept], room[kept])
+        units, costs = stock.prices(requirements).columns(template.usable & stock.described(requirements))
+        return Kinds(units, costs, self.room(template)[units])
+
+    def _undominated(self, template: Template, every: Kinds) -> Kinds:
+        kept = first_of_each(self.as_large(template)[every.units])
+        kept = kept[undominated(every.room[kept])]
+        return Kinds(every.units[kept], every.costs[kept], every.room[kept])
 
     def welcome(self, size: Size, other: Size, kinds: Kinds) -> Vector | None:
         """One for each kind of a size's claims where another size may join without raising the price; nothing if on none."""

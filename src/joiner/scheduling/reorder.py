@@ -14,11 +14,8 @@ from joiner.scheduling.run import Run
 
 PODS: Final = 2_000
 """How many pods may be placed anew from one beginning: in many orders of a few pods, or a few orders of many."""
-
-
-def every_order(run: Run) -> bool:
-    """Whether there is time to let every class go first and last."""
-    return 2 * len(run.classes) * len(run.of_pod) <= PODS
+CLASSES: Final = 7
+"""Up to so many classes there is time, in a plan that is expected at once, to let every one go first and last."""
 
 
 def reordered(start: Run, price: Callable[[Run], float]) -> Run:

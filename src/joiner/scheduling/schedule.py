@@ -23,7 +23,7 @@ from joiner.scheduling.firstfit import (
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.reorder import every_order, reordered, rescued
+from joiner.scheduling.reorder import CLASSES, reordered, rescued
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
@@ -263,14 +263,26 @@ def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
     pods = len(trials.problem.pods)
     ordered = sorted(runs, key=lambda run: _order(run, charged))
     left, price = _order(ordered[0], charged)[:2]
-    # Nodes that are there are given to whoever comes first; without any, tiny plans of many classes are not worth it.
-    many = pods <= TINY and not trials.problem.nodes and not every_order(ordered[0])
-    if pods > SMALL or many or not price:
+    if pods > SMALL or not price or (pods <= TINY and _easy(trials, runs)):
         return runs
     near = rounded(NEAR * price)
     promising = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= near]
     starts = [next((run for run in promising if type(run) in kind), None) for kind in BY_ORDER]
     return [*runs, *(trials.reordered(start, charged) for start in starts if start is not None)]
+
+
+def _easy(trials: _Trials, runs: list[Run]) -> bool:
+    """Whether another order of a tiny plan is not worth its time.
+
+    It is where somebody is left out, or where there are nodes, which are given to whoever comes first. Otherwise there is no time
+    for every order of many classes, and none is needed where all ways, also those by price, come to the same single node.
+    """
+    if trials.problem.nodes or any(run.left_over() for run in runs):
+        return False
+    if len(trials.desk.classes) > CLASSES:
+        return True
+    single = all(len(run.claims) == 1 for run in runs) and len({rounded(run.price()) for run in runs}) == 1
+    return single and any(isinstance(run, PricedRun) for run in runs)
 
 
 def _best(runs: list[Run], charged: float) -> Plan:
