@@ -26,7 +26,7 @@ from joiner.scheduling import sizes
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.firstfit import AtHome
-from joiner.scheduling.plan import Plan
+from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.schedule import schedule
@@ -294,3 +294,28 @@ def test_pods_that_are_given_up_at_home_are_placed_by_nobody(scenario: Json, lim
             run.place()
             assert not at_home.waiting() - run.waiting()
             assert not run.claims
+
+
+@SOME
+@given(scenarios(plain=True), st.permutations([1, 50]))
+def test_a_node_of_a_lighter_pool_is_only_bought_for_a_pod_that_no_heavier_one_takes(
+    scenario: Json, weights: list[int]
+) -> None:
+    pools = copy.deepcopy(scenario["nodePools"])
+    for pool, weight in zip(pools, weights, strict=False):
+        pool["spec"]["weight"] = weight
+        taints = pool["spec"]["template"]["spec"]["taints"]
+        taints[:] = [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
+    # Reservations run out like limits do, and whatever a pod prefers goes before a weight.
+    options = {**scenario["options"], "preferencePolicy": "Ignore", "reservedCapacity": False}
+    problem = question({**scenario, "nodePools": pools, "options": options, "nodes": [], "boundPods": []}).problem
+    pods = {pod.key: pod for pod in problem.pods}
+    weighs = {option.pool.name: option.pool.spec.weight for option in problem.pools}
+
+    def takes(pod: str, claim: PlannedClaim) -> bool:
+        """Whether a heavier pool would take the pod alone."""
+        heavier = tuple(one for one in problem.pools if one.pool.spec.weight > weighs[claim.nodepool])
+        return bool(schedule(replace(problem, pods=(pods[pod],), pools=heavier)).claims)
+
+    for claim in schedule(problem).claims:
+        assert not all(takes(pod, claim) for pod in claim.pods), claim

@@ -14,7 +14,7 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.claims import Joined
+from joiner.scheduling.claims import Joined, Openings
 from joiner.scheduling.classes import PodClass, at_a_glance, classify, prepare
 from joiner.scheduling.company import Company
 from joiner.scheduling.existing import OpenNode
@@ -65,6 +65,7 @@ class Desk:
         self._nodes_in: dict[str, dict[str, npt.NDArray[np.bool_]]] = {}
         self._agreeing: dict[Requirements, npt.NDArray[np.bool_]] = {}
         self._queues: dict[tuple[bool, bool], list[int]] = {}
+        self._best_weights: dict[int, int] | None = None
 
     # -- for a run ----------------------------------------------------------------------------------------------------
 
@@ -119,6 +120,19 @@ class Desk:
                     found &= labelled
             self._agreeing[requirements] = found
         return found
+
+    def best_weights(self, openings: Openings) -> dict[int, int]:
+        """Class to the weight of the heaviest pool that would take its pods as they wish to be, if they came first."""
+        if self._best_weights is None:
+            self._best_weights = {}
+            several = len({template.weight for template in self._templates}) > 1
+            for each in self.classes if several else ():
+                for step in each.steps:
+                    sellers = [one.weight for one in self._templates if openings.could_take(one, each, step)]
+                    if sellers and not step.impossible:
+                        self._best_weights[each.number] = max(sellers)
+                        break
+        return self._best_weights
 
     def queue(self, by_priority: bool, in_turn: bool) -> list[int]:
         """The pods in the order in which they are tried: largest first, then those that volumes hold, then the oldest.

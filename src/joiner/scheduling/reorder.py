@@ -60,7 +60,8 @@ def rescued(start: Run) -> Run:
 def _better(run: Run, best: Run, price: Callable[[Run], float]) -> bool:
     """Whether a run leaves out the same, costs less, with and without a charge for nodes, and nobody gives up more for it."""
     cheaper = price(run) < price(best) and rounded(run.price()) <= rounded(best.price())
-    return cheaper and run.left_over() == best.left_over() and run.given_up <= best.given_up
+    same = run.left_over() == best.left_over() and run.given_up <= best.given_up
+    return cheaper and same and run.demoted() <= best.demoted()
 
 
 def _moved(order: list[int], some: list[int], first: bool) -> list[int]:

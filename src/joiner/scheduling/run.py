@@ -510,6 +510,20 @@ class Run:
         """How many claims use capacity that is paid for already."""
         return sum(self.reservations.holds(claim.number) is not None for claim in self.claims)
 
+    def demoted(self) -> int:
+        """How many pods are on claims of a lighter pool that nobody there needs: heavier ones would take them all, one by one.
+
+        Whoever joins a claim that somebody else needs does as they should, whatever its pool.
+        """
+        best = self._desk.best_weights(self.openings)
+        if not best:
+            return 0
+        return sum(
+            claim.size
+            for claim in self.claims
+            if all(best.get(each.number, 0) > claim.template.weight for each, _, _ in claim.parties)
+        )
+
     def limited(self) -> bool:
         """Whether, after what was bought, limits rule out nodes that could have been bought before."""
         pairs = zip(self.templates, self._desk.templates(), strict=True)

@@ -113,7 +113,10 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     if any(run.limited() for run in runs) and not any(isinstance(run, PricedRun) for run in _complete(runs)):
         runs += _with_fewer_nodes(trials, by_price, prices)
     complete = _complete(runs)
-    net = beforehand or trials.first_fit(cost_max=min((_charged(run, charged) for run in complete), default=None))
+    best = min(complete, key=lambda run: _order(run, charged), default=None)
+    # Where a plan by price gives something up for limits, or buys of lighter pools, what first fit costs is not all.
+    rival = best if best is not None and not _spared(best) and not best.demoted() else None
+    net = beforehand or trials.first_fit(cost_max=None if rival is None else _charged(rival, charged))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:
@@ -131,6 +134,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         if refused or net.pinned:
             again += (trials.pinned() if net.pinned else trials).all(planners, without=net.waiting())
         rivals += [run for run in again if run.sound and run.left_over() <= refused]
+    rivals = [run for run in rivals if _as_asked_for(run, net)]
     if charged:
         rivals = [run for run in rivals if not _dearer(run, net)]
     return _best(_repaired(trials, [net, *rivals], charged), charged)
@@ -397,6 +401,17 @@ def _order(run: Run, charged: float) -> tuple[int, float, int, int]:
 def _charged(run: Run, charged: float) -> float:
     """What the plan costs with what its nodes are charged."""
     return rounded(run.price() + charged * len(run.claims))
+
+
+def _as_asked_for(run: Run, net: Run) -> bool:
+    """Whether a way by price gives up no more for limits than first fit, and has no more pods on lighter pools in vain."""
+    by_price = isinstance(run, PricedRun | GuardedRun)
+    return not by_price or (_spared(run) <= net.given_up.total() and run.demoted() <= net.demoted())
+
+
+def _spared(run: Run) -> int:
+    """How much pods give up in a run in which limits bind: fewer and smaller nodes would be cheaper than what they wish for."""
+    return run.given_up.total() if run.given_up and run.limited() else 0
 
 
 def _dearer(run: Run, net: Run) -> bool:

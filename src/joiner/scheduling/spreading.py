@@ -79,7 +79,9 @@ class Spreading:
         )
 
     def _apportioned(self, group: Group, step: Step, each: PodClass, positions: list[int]) -> dict[str, list[int]]:
-        """Domain to pods: each pod goes to the emptiest domain that can be bought, the cheaper one where two are equal."""
+        """Domain to pods: each pod goes to the emptiest domain that can be bought; of two that are equal to the one where a
+        heavier pool sells, then to the cheaper one.
+        """
         counts = self._counts.setdefault(group, dict(group.domains))
         self._before.setdefault(group, dict(group.domains))
         pod = step.strict.at(group.key)
@@ -110,8 +112,10 @@ class Spreading:
         gaps = (level - self._counts[group][domain] - self._coming[group, domain] for domain in domains)
         return sum(gap for gap in gaps if gap > 0) <= self._coming[group, None]
 
-    def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> float | None:
-        """What the smallest new node for a pod would cost in a domain; nothing if there can be none."""
+    def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> tuple[int, float] | None:
+        """What the smallest new node for a pod would cost in a domain, and before that how light its pool is; nothing if there
+        can be none.
+        """
         there = self._run.joined.only(Requirement(group.key, (domain,)))
         for template in self._run.templates:
             joined = self._run.joined.of(template.requirements, step.requirements)
@@ -125,7 +129,7 @@ class Spreading:
                 units = template.usable & template.stock.described(placed) & template.fits.large_enough(each.amounts)
                 cost = on_the_market(self._run, template, placed, units)
                 if cost < math.inf:
-                    return cost
+                    return -template.weight, cost
         return None
 
 

@@ -79,6 +79,11 @@ class Template:
         """The pool's name."""
         return self.pool.name
 
+    @property
+    def weight(self) -> int:
+        """The pool's weight: heavier ones come first."""
+        return self.pool.spec.weight
+
     def _group(
         self, daemons: Sequence[Pod], joined: Requirements, names: Sequence[str], vocabulary: Vocabulary
     ) -> tuple[DaemonGroup, ...]:

@@ -12,6 +12,7 @@ from tests.builders import (
     bound_volume,
     existing_node,
     instance_type,
+    near_term,
     near_to,
     node_pool,
     offering,
@@ -679,3 +680,56 @@ def test_a_label_that_no_pool_defines_is_made_up_only_where_its_values_are_told_
 
     assert bool(plan.claims) == placed
     assert all(claim.requirements[TEAM].must_exist for claim in plan.claims)
+
+
+STEADY_NEARBY = [requirement(CAPACITY_TYPE, "In", "on-demand"), requirement(ZONE, "In", "b", "c")]
+
+
+def test_of_domains_that_are_as_empty_the_one_is_taken_where_a_heavier_pool_sells() -> None:
+    sold = [offering("spot", "a", 0.1), offering("on-demand", "b", 1.0), offering("on-demand", "c", 1.0)]
+    heavy, light = node_pool("heavy", weight=50, requirements=STEADY_NEARBY), node_pool("light")
+
+    plan = schedule(
+        problem(pods(1, topologySpreadConstraints=[spread_over("web")]), heavy, light, types=[instance_type("m", sold)])
+    )
+
+    assert [claim.nodepool for claim in plan.claims] == ["heavy"]
+
+
+@pytest.mark.parametrize(("count", "limit"), [(3, "8"), (40, "40")])
+def test_a_heavier_pool_is_used_up_to_its_limit_though_a_lighter_one_is_cheaper(count: int, limit: str) -> None:
+    kinds = [
+        instance_type(
+            name,
+            [offering("spot", price=0.4 * price), offering("on-demand", price=price)],
+            capacity=resources.of(cpu=cpu, memory="64Gi", pods=99),
+        )
+        for name, cpu, price in (("small", 2, 0.1), ("medium", 4, 0.15), ("large", 8, 0.4))
+    ]
+    dear = node_pool(
+        "dear", weight=50, limits={"cpu": limit}, requirements=[requirement(CAPACITY_TYPE, "In", "on-demand")]
+    )
+
+    plan = schedule(problem(pods(count), dear, node_pool("cheap"), types=kinds))
+
+    assert {claim.nodepool for claim in plan.claims} == {"dear"}
+
+
+def test_a_wish_is_not_given_up_to_save_nodes_where_those_are_few() -> None:
+    sizes = {"a-small": (2, 8, 0.04), "a-medium": (4, 16, 0.08), "a-large": (8, 32, 0.16), "h-large": (8, 28, 0.24)}
+    kinds = [
+        instance_type(
+            name, [offering(price=price)], {TEAM: name[0]}, capacity=resources.of(cpu=cpu, memory=f"{gib}Gi", pods=30)
+        )
+        for name, (cpu, gib, price) in sizes.items()
+    ]
+    liking = {"weight": 10, "preference": {"matchExpressions": [requirement(TEAM, "In", "h")]}}
+    some = pods(2, "some", cpu="500m", memory="4Gi", affinity={"nodeAffinity": {PREFERRED: [liking]}})
+    apart = {PREFERRED: [{"weight": 5, "podAffinityTerm": near_term("other", HOSTNAME)}]}
+    others = pods(5, "other", cpu="1500m", ports=[80], affinity={"podAntiAffinity": apart})
+
+    plan = schedule(problem([*some, *others], node_pool(limits={"nodes": "2"}), types=kinds))
+
+    assert {"default/some-0", "default/some-1"} <= {
+        name for claim in plan.claims if claim.options[0].name == "h-large" for name in claim.pods
+    }
