@@ -67,6 +67,8 @@ def command(
     node_price: float | None,
     spot_width: int | None,
     spot_width_cost: float | None,
+    preferences: str | None,
+    min_values: str | None,
     effort: int | None,
     scheduler_config: str | None,
     strict: bool,
@@ -79,7 +81,7 @@ def command(
     limit objects where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
-        dials = (node_price, spot_width, spot_width_cost, effort, scheduler_config)
+        dials = (node_price, spot_width, spot_width_cost, preferences, min_values, effort, scheduler_config)
         if (
             filenames
             or catalogue is not None
@@ -103,7 +105,7 @@ def command(
         raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
     from joiner.cli import plandials, planmanifests
 
-    policy = plandials.policy(node_price, spot_width, spot_width_cost)
+    policy = plandials.policy(node_price, spot_width, spot_width_cost, preferences, min_values)
     spread = plandials.spread_defaults(scheduler_config)
     complete = planmanifests.show(
         filenames, catalogue, policy, spread, effort, form, explained=explained, priced=priced, bounded=bounded

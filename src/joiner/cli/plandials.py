@@ -10,10 +10,16 @@ from joiner.yamldoc import documents
 
 
 def policy(
-    node_price: float | None = None, spot_width: int | None = None, spot_width_cost: float | None = None
+    node_price: float | None = None,
+    spot_width: int | None = None,
+    spot_width_cost: float | None = None,
+    preferences: str | None = None,
+    min_values: str | None = None,
 ) -> Policy:
-    """How to plan, with the dials where they usually stand unless somebody turned them."""
+    """How to plan, with everything as it usually is unless somebody said otherwise."""
     return Policy(
+        preferences="Ignore" if preferences == "Ignore" else "Respect",
+        min_values="BestEffort" if min_values == "BestEffort" else "Strict",
         node_price=dials.NODE_PRICE if node_price is None else node_price,
         spot_width=dials.SPOT_WIDTH if spot_width is None else spot_width,
         spot_width_cost=dials.SPOT_WIDTH_COST if spot_width_cost is None else spot_width_cost,

@@ -23,6 +23,9 @@ _SCHEDULER_CONFIG = (
     "The KubeSchedulerConfiguration of the cluster: its default spread constraints are given to pods that have none."
 )
 
+_PREFERENCES = "Whether what pods only prefer is respected as far as can be, or ignored.  [default: Respect]"
+_MIN_VALUES = "Whether minValues of a pool must be kept, or only as far as can be.  [default: Strict]"
+
 _EFFORT = (
     "Try so many pods at the most, in all ways of planning together, first fit first; who has had no turn by then is told."
     "  [default: as many as it takes]"
@@ -47,6 +50,12 @@ def options(function: F) -> F:
             click.option("--node-price", type=_Fraction(min=0), metavar="FRACTION", help=_NODE_PRICE),
             click.option("--spot-width", type=click.IntRange(min=0), metavar="TYPES", help=_SPOT_WIDTH),
             click.option("--spot-width-cost", type=_Fraction(min=0), metavar="FRACTION", help=_SPOT_WIDTH_COST),
+            click.option(
+                "--preference-policy", "preferences", type=click.Choice(("Respect", "Ignore")), help=_PREFERENCES
+            ),
+            click.option(
+                "--min-values-policy", "min_values", type=click.Choice(("Strict", "BestEffort")), help=_MIN_VALUES
+            ),
             click.option("--effort", type=click.IntRange(min=1), metavar="TRIES", help=_EFFORT),
             click.option("--scheduler-config", type=click.Path(), metavar="FILE", help=_SCHEDULER_CONFIG),
         )

@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.pod import Pod
 from joiner.model.storage import (
+    BIND_COMPLETED,
+    BOUND,
     DEFAULT_CLASS,
+    IMMEDIATE,
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
@@ -41,7 +44,10 @@ def completed(storage: Storage, pods: Iterable[Pod]) -> tuple[Storage, tuple[str
             claims[identity] = PersistentVolumeClaim(metadata=metadata, spec=spec)
     usual = _default_class(classes.values())
     for identity, claim in claims.items():
-        if claim.spec.volume_name or claim.spec.storage_class_name == "":
+        if claim.spec.volume_name:
+            claims[identity] = _bound(claim)
+            continue
+        if claim.spec.storage_class_name == "":
             continue
         wanted = claim.spec.storage_class_name or usual
         claims[identity] = replace(claim, spec=replace(claim.spec, storage_class_name=wanted))
@@ -51,8 +57,24 @@ def completed(storage: Storage, pods: Iterable[Pod]) -> tuple[Storage, tuple[str
             classes[wanted] = StorageClass(
                 metadata=ObjectMeta(name=wanted), volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
             )
+        elif classes[wanted].volume_binding_mode == IMMEDIATE and not claim.metadata.uid:
+            # A cluster would have bound it by the time the pod waits.
+            notes[
+                f"StorageClass {wanted} binds at once; new volumes are taken to be wherever it allows and pods go"
+            ] = None
+            later = replace(classes[wanted].metadata, name=f"{wanted}, later")
+            classes[later.name] = replace(classes[wanted], metadata=later, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER)
+            claims[identity] = replace(claim, spec=replace(claim.spec, storage_class_name=later.name))
     whole = Storage(claims=tuple(claims.values()), volumes=storage.volumes, classes=tuple(classes.values()))
     return whole, tuple(notes)
+
+
+def _bound(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """The claim, bound to the volume it names if it says so itself or was never in a cluster that could say so."""
+    if claim.metadata.uid and claim.status.phase != BOUND:
+        return claim
+    marks = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
+    return replace(claim, metadata=replace(claim.metadata, annotations=marks))
 
 
 def _default_class(classes: Iterable[StorageClass]) -> str:

@@ -9,6 +9,8 @@ from joiner.model.meta import KubeObject, Value
 
 IMMEDIATE: Final = "Immediate"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+BOUND: Final = "Bound"
+"""The phase of claims and volumes that have each other."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """Annotation on claims whose binding is final."""
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"

@@ -75,7 +75,7 @@ class Claim:
     def __init__(self, number: int, template: Template) -> None:
         self.number = number
         self.template = template
-        self.host = f"hostname-placeholder-{number:04d}"
+        self.host = f"new node {number + 1}"
         self.requirements = template.requirements
         self.units = template.usable
         self.amounts: Amounts = ()

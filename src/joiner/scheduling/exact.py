@@ -5,6 +5,7 @@ to serve is a short list: so many of the first demand, so many of the second, an
 follows from smaller ones: some node is bought, at the price of the cheapest kind that takes what is put on it, and less is left.
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ _HAIR: Final = 1e-9
 def cheapest(relaxation: Relaxation) -> float | None:
     """What the cheapest plan of a relaxation costs; nothing if there are too many ways to go through."""
     counts = relaxation.counts.astype(np.int64)
-    entries = float(np.prod(counts + 1.0))
+    entries = math.prod((counts + 1).tolist())
     if not len(counts) or entries * relaxation.parts.shape[0] * max(1, relaxation.parts.shape[1]) > _WORK_MAX:
         return None
     table = _Table(counts)

@@ -1,13 +1,13 @@
 """The types of a pool through one rule after the other: how many each of them leaves for a pod."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from joiner.catalog.stock import Stock
 from joiner.model import resources
 from joiner.model.resources import PODS
 from joiner.model.taints import untolerated
-from joiner.requirements import Requirements
+from joiner.requirements import DOES_NOT_EXIST, Requirements
 from joiner.scheduling.amounts import Amounts
 from joiner.scheduling.claims import (
     LIMITS,
@@ -23,6 +23,7 @@ from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.obstacle import Obstacle, narrowed, said
 from joiner.scheduling.plan import Stage
+from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.template import Template
 
 if TYPE_CHECKING:
@@ -49,6 +50,27 @@ def types(stock: Stock, units: int) -> int:
     if not stock.has_twins:
         return units.bit_count()
     return len({unit.name for number, unit in enumerate(stock.units) if units >> number & 1})
+
+
+def told(stages: Sequence[Stage]) -> str:
+    """How many types were left after each rule."""
+    first = stages[0].left
+    return ", ".join(
+        [f"{first} type{'' if first == 1 else 's'}", *(f"{stage.left} after {stage.after}" for stage in stages[1:])]
+    )
+
+
+def closing(option: PoolOption) -> Iterator[Stage]:
+    """The types that are for sale through the requirements of a pool, one after the other, down to none."""
+    stock = option.catalog.market.stock
+    wanted, left = Requirements(), types(stock, _sold(stock, Requirements()))
+    yield Stage(rule=OFFERINGS, after="what is for sale", left=left)
+    for requirement in option.catalog.requirements.values():
+        wanted = wanted & Requirements([requirement])
+        fewer = types(stock, _sold(stock, wanted))
+        if fewer < left:
+            left = fewer
+            yield Stage(rule=REQUIREMENTS, after=str(requirement), left=left)
 
 
 def sieves(run: "Run", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
@@ -110,8 +132,10 @@ def _places(run: "Run", template: Template, each: PodClass, step: Step) -> Itera
             topology |= _sold(stock, left)
             told = _choice(step, each, left)
     if each.volumes.places != (Requirements(),):
+        apart = [key for place in step.places for key, asked in place.items() if asked.operator == DOES_NOT_EXIST]
         places = " or ".join(str(place) or "anywhere" for place in step.places[:_SHOWN_PLACES])
-        yield Sieve(VOLUMES, f"its volumes, which can be reached with {places}", reached, wanted)
+        where = f"which differ in {apart[0]}" if apart else f"which can be reached with {places}"
+        yield Sieve(VOLUMES, f"its volumes, {where}", reached, wanted)
     if step.groups or each.kept_out:
         yield Sieve(TOPOLOGY, told or "spread and affinity", topology, wanted)
 

@@ -85,7 +85,7 @@ def counts(group: Group, mine: Requirement, node: Requirement) -> str:
         sizes = sorted(Counter(group.domains.values()).items())
         return ", ".join(f"{hosts} nodes with {count}" for count, hosts in sizes[:_SHOWN_DOMAINS])
     if group.key == HOSTNAME:
-        return _listed([f"{domain} {count}" for domain, count in sorted(group.domains.items())]) or "none yet"
+        return _listed([f"{count} on {domain}" for domain, count in sorted(group.domains.items())]) or "none yet"
     reached: list[str] = []
     beyond: list[str] = []
     for domain, count in sorted(group.domains.items()):

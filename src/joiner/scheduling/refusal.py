@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from joiner.model import quantity, resources
 from joiner.model.labels import HOSTNAME
 from joiner.model.requirement import EXISTS, IN, SelectorRequirement
-from joiner.model.resources import CPU
+from joiner.model.resources import CPU, NODES
 from joiner.model.taints import untolerated
 from joiner.scheduling import claims
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.funnel import sieves
+from joiner.scheduling.funnel import closing, sieves, told
 from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.obstacle import Obstacle, narrowed
 from joiner.scheduling.plan import ITSELF, Reason
 from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.spelling import toleration_meant
 from joiner.scheduling.template import Template
 from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, Group
 
@@ -50,14 +51,17 @@ def _self_contradiction(each: PodClass) -> Reason:
 
 def _closed(run: "Run", option: PoolOption) -> Reason:
     """What keeps a pool from buying anything, whoever asks."""
-    hints = (run.spelling.hint(each) for each in option.pool.spec.template.spec.requirements)
+    stages = tuple(closing(option))
+    hints = (run.spelling.of_pool(option, each) for each in option.pool.spec.template.spec.requirements)
+    funnel = f" ({told(stages)})" if stages else ""
     return Reason(
         rule=claims.OFFERINGS,
         object=f"NodePool {option.pool.name}",
-        message="nothing that its requirements allow can be bought"
+        message=f"nothing that its requirements allow can be bought{funnel}"
         if option.catalog.types
         else "there are no types for it",
         hint=next(filter(None, hints), ""),
+        funnel=stages,
     )
 
 
@@ -72,7 +76,7 @@ class _Inquiry:
     def reason(self) -> Reason:
         """What the pool has against the pods."""
         rule = self._rule
-        told = {
+        how = {
             claims.TAINTS: self._taints,
             claims.REQUIREMENTS: self._labels,
             claims.RESOURCES: self._too_small,
@@ -80,7 +84,7 @@ class _Inquiry:
             claims.LIMITS: self._limits,
             claims.MIN_VALUES: self._few_values,
         }.get(rule, self._plain)
-        reason = told(rule)
+        reason = how(rule)
         alternatives = self._each.pod.spec.affinity.node_affinity.required
         count = len(alternatives.node_selector_terms) if alternatives is not None else 0
         which = "the last" if self._step is self._each.steps[-1] else "one"
@@ -113,8 +117,10 @@ class _Inquiry:
     # -- one rule each ------------------------------------------------------------------------------------------------
 
     def _taints(self, rule: str) -> Reason:
-        named = ", ".join(map(taint_text, untolerated(self._template.taints, self._step.tolerations)))
-        return _told(rule, f"the pod does not tolerate {named}", "no taint that it does not tolerate", named)
+        taints = untolerated(self._template.taints, self._step.tolerations)
+        named = ", ".join(map(taint_text, taints))
+        hint = toleration_meant(taints[0], self._each.pod.spec.tolerations)
+        return _told(rule, f"the pod does not tolerate {named}", "no taint that it does not tolerate", named, hint)
 
     def _labels(self, rule: str) -> Reason:
         pool, pod = self._template.requirements, self._step.requirements
@@ -171,7 +177,9 @@ class _Inquiry:
         mistyped = self._run.spelling.hint(SelectorRequirement(key=group.key, operator=EXISTS))
         if mistyped or group.kind != AFFINITY:
             return mistyped or self._unsettled(group)
-        return self._run.spelling.company(group.selector)
+        if group.key == HOSTNAME and group.occupied:
+            return "where they are there is no room for it"
+        return self._run.spelling.company(group.selector, group.namespaces)
 
     def _unsettled(self, group: Group) -> str:
         """Said where pods are kept away from domains in which nobody may be in the end."""
@@ -189,14 +197,14 @@ class _Inquiry:
         template = self._template
         units = self._detail if isinstance(self._detail, int) else template.usable
         least = {
-            name: quantity.MILLI if name == resources.NODES else template.stock.capacity(name).smallest(units)
+            name: quantity.MILLI if name == NODES else template.stock.capacity(name).smallest(units)
             for name in sorted(template.left)
         }
         binding = [name for name in least if least[name] > template.left[name]] or list(least)
         left = {name: max(0, template.left[name]) for name in binding}
         parts = [
-            f"{name}: {resources.plain(name, left[name])} left, the smallest type that would do has"
-            f" {resources.plain(name, least[name])}"
+            f"{name}: {resources.plain(name, left[name])} left"
+            + (f", the smallest type that would do has {resources.plain(name, least[name])}" if name != NODES else "")
             for name in binding
         ]
         message = f"the limits of the pool leave no room ({'; '.join(parts)})"
@@ -239,13 +247,7 @@ class _Inquiry:
 
     def _funnel(self) -> str:
         """How many types were left after each rule."""
-        stages = [sieve.stage(self._template.stock) for sieve in self._sieves]
-        first = stages[0].left
-        counts = [
-            f"{first} type{'' if first == 1 else 's'}",
-            *(f"{stage.left} after {stage.after}" for stage in stages[1:]),
-        ]
-        return ", ".join(counts)
+        return told([sieve.stage(self._template.stock) for sieve in self._sieves])
 
     def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
         """Units on which the same daemons run, and what these and the pod ask for together."""

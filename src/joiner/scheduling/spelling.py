@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from joiner.admission.problem import nearest
+from joiner.catalog.market import InstanceType
 from joiner.model.labels import HOSTNAME
 from joiner.model.requirement import DOES_NOT_EXIST, IN, SelectorRequirement
 from joiner.model.selector import LabelSelector
+from joiner.model.taints import Taint, Toleration
 from joiner.requirements import Requirements, similar_key
 from joiner.scheduling.problem import PoolOption, Problem
 
@@ -40,8 +42,17 @@ class Spelling:
     def _hint(self, wanted: SelectorRequirement) -> str:
         if wanted.operator == DOES_NOT_EXIST:
             return ""
+        return self._among(wanted, self.values(self._problem.vocabulary.normal_key(wanted.key)))
+
+    def of_pool(self, option: PoolOption, wanted: SelectorRequirement) -> str:
+        """What was probably meant by a pool that asks for what none of its types has."""
         key = self._problem.vocabulary.normal_key(wanted.key)
-        known = self.values(key)
+        if key in option.pool.spec.template.metadata.labels or key not in self._problem.vocabulary.well_known:
+            return ""
+        return self._among(wanted, frozenset(value for each in option.catalog.types for value in _had(each, key)))
+
+    def _among(self, wanted: SelectorRequirement, known: frozenset[str]) -> str:
+        key = self._problem.vocabulary.normal_key(wanted.key)
         if not known and key != HOSTNAME:
             near = similar_key(key, (name for name in self._keys() if name != key))
             return f"no node has a label {wanted.key}" + (f"; did you mean {near}?" if near else "")
@@ -52,7 +63,7 @@ class Spelling:
         offered = f"; there is {', '.join(sorted(known))}" if 0 < len(known) <= _SHOWN_VALUES else ""
         return f"{wanted.key} is nowhere {meant[0]}" + (f"; did you mean {near}?" if near else offered)
 
-    def company(self, selector: LabelSelector | None) -> str:
+    def company(self, selector: LabelSelector | None, namespaces: frozenset[str]) -> str:
         """What was probably meant by a selector that chooses no pod at all; empty when it chooses some."""
         if selector is None or not selector.match_labels:
             return ""
@@ -63,6 +74,11 @@ class Spelling:
             if (key, value) not in self._pods:
                 near = nearest(value, (known for name, known in self._pods if name == key))
                 return f"no pod has the label {key}={value}" + (f"; did you mean {key}={near}?" if near else "")
+        pods = (*self._problem.pods, *self._problem.bound)
+        chosen = {pod.metadata.namespace for pod in pods if selector.matches(pod.metadata.labels)}
+        if chosen and chosen.isdisjoint(namespaces):
+            looked, there = (", ".join(sorted(names)[:_SHOWN_VALUES]) or "none" for names in (namespaces, chosen))
+            return f"such pods are in namespace {there}, and the term looks in {looked}"
         return ""
 
     def resource(self, name: str) -> str:
@@ -104,9 +120,24 @@ class Spelling:
 def _offered(option: PoolOption, key: str) -> Iterable[str]:
     yield from _listed(option.catalog.requirements, key)
     for each in option.catalog.types:
-        yield from _listed(each.requirements, key)
-        for offering in each.offerings:
-            yield from _listed(offering.requirements, key)
+        yield from _had(each, key)
+
+
+def _had(each: InstanceType, key: str) -> Iterable[str]:
+    yield from _listed(each.requirements, key)
+    for offering in each.offerings:
+        yield from _listed(offering.requirements, key)
+
+
+def toleration_meant(taint: Taint, tolerations: Iterable[Toleration]) -> str:
+    """Which toleration was probably meant for a taint that it does not match."""
+    by_key = {each.key: each for each in tolerations if each.key}
+    near = taint.key if taint.key in by_key else nearest(taint.key, by_key)
+    if near is None:
+        return ""
+    meant = by_key[near]
+    written = f"{meant.key}{'=' + meant.value if meant.value else ''}:{meant.effect or 'any effect'}"
+    return f"it tolerates {written}; was {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} meant?"
 
 
 def _listed(requirements: Requirements, key: str) -> Iterable[str]:

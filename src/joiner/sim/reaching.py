@@ -6,7 +6,7 @@ from typing import Final
 from joiner.kube.client import Key
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.model.storage import DEFAULT_CLASS, IMMEDIATE, StorageClass
+from joiner.model.storage import BOUND, DEFAULT_CLASS, IMMEDIATE, StorageClass
 from joiner.sim.fitting import term_matches
 from joiner.sim.places import Places, Room, claims_of
 
@@ -52,7 +52,7 @@ def claim_problem(pod: Pod, places: Places) -> str | None:
 def is_bound(key: Key, places: Places) -> bool:
     """Whether the claim has its volume for good, and we know the volume."""
     claim = places.claims.get(key)
-    return claim is not None and claim.status.phase == "Bound" and claim.spec.volume_name in places.volumes
+    return claim is not None and claim.status.phase == BOUND and claim.spec.volume_name in places.volumes
 
 
 def volume_refusals(pod: Pod, room: Room, places: Places) -> Iterator[str]:

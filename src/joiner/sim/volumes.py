@@ -23,6 +23,7 @@ from joiner.model.pod import Pod
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.storage import (
     BIND_COMPLETED,
+    BOUND,
     IMMEDIATE,
     ClaimReference,
     CSINode,
@@ -121,7 +122,7 @@ class Provisioner(Reconciler):
     def _unbound(self, change: Change) -> Iterable[Key]:
         """A class or a node has come: claims that found none may find one now."""
         claims = self._informers.all(PersistentVolumeClaim)
-        return [key_of(each) for each in claims if each.status.phase != "Bound"]
+        return [key_of(each) for each in claims if each.status.phase != BOUND]
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one claim and its volume together."""
@@ -130,7 +131,7 @@ class Provisioner(Reconciler):
             reference = volume.spec.claim_ref
             if reference is not None and reference.uid and (claim is None or claim.metadata.uid != reference.uid):
                 await self._discard(volume)
-        if claim is None or claim.metadata.deletion_timestamp is not None or claim.status.phase == "Bound":
+        if claim is None or claim.metadata.deletion_timestamp is not None or claim.status.phase == BOUND:
             return DONE
         if claim.spec.volume_name:
             named = self._informers.get(PersistentVolume, claim.spec.volume_name)
@@ -228,7 +229,7 @@ class Provisioner(Reconciler):
         owned = await self._client.patch(
             volume, replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)))
         )
-        await self._client.patch_status(owned, replace(owned, status=PersistentVolumeStatus(phase="Bound")))
+        await self._client.patch_status(owned, replace(owned, status=PersistentVolumeStatus(phase=BOUND)))
         marks = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         bound = await self._client.patch(
             claim,
@@ -238,7 +239,7 @@ class Provisioner(Reconciler):
                 spec=replace(claim.spec, volume_name=volume.name),
             ),
         )
-        await self._client.patch_status(bound, replace(bound, status=PersistentVolumeClaimStatus(phase="Bound")))
+        await self._client.patch_status(bound, replace(bound, status=PersistentVolumeClaimStatus(phase=BOUND)))
 
 
 def _reference(claim: PersistentVolumeClaim) -> ClaimReference:

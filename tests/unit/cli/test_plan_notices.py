@@ -253,3 +253,98 @@ def test_a_bad_scheduler_configuration_is_an_error_with_the_field(text: str | No
     assert result.exit_code == 1
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+# -- volumes that were never in a cluster ----------------------------------------------------------------------------------
+
+STATEFUL = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast}}]
+"""
+AT_ONCE = """\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: ebs.csi.aws.com
+volumeBindingMode: Immediate
+allowedTopologies: [{matchLabelExpressions: [{key: topology.ebs.csi.aws.com/zone, values: [test-zone-b]}]}]
+"""
+VOLUME = """\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec:
+  csi: {driver: ebs.csi.aws.com, volumeHandle: disk}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+        - matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [test-zone-b]}]
+"""
+
+
+def claiming(**more: Any) -> tuple[str, str, str]:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "disk"}, **more}
+    claim["metadata"] = {"name": "mine", **more.get("metadata", {})}
+    holder = pod("holder").replace("spec: {", "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}], ")
+    return VOLUME, json.dumps(claim) + "\n", holder
+
+
+def test_a_volume_that_would_be_made_at_once_does_not_keep_its_pod_out() -> None:
+    found, _ = run(AT_ONCE, STATEFUL)
+
+    assert found["summary"]["leftOver"] == 0
+    assert "StorageClass fast binds at once" in "\n".join(found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("claim", "left"),
+    [
+        pytest.param({}, 0, id="never in a cluster"),
+        pytest.param({"metadata": {"uid": "u"}, "status": {"phase": "Bound"}}, 0, id="bound by its phase"),
+        pytest.param({"metadata": {"uid": "u"}, "status": {"phase": "Pending"}}, 1, id="waiting in a cluster"),
+    ],
+)
+def test_a_claim_that_names_its_volume_has_it_unless_a_cluster_says_otherwise(claim: dict[str, Any], left: int) -> None:
+    assert run(*claiming(**claim))[0]["summary"]["leftOver"] == left
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------------
+
+CHOOSY = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: choosy}
+spec:
+  containers: [{name: c, resources: {requests: {cpu: 100m, memory: 1Gi}}}]
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 1
+          preference: {matchExpressions: [{key: karpenter.kwok.sh/instance-size, operator: In, values: [8x]}]}
+"""
+
+
+def test_preferences_can_be_ignored() -> None:
+    respected, ignored = (
+        run(CHOOSY, arguments=("--preference-policy", policy))[0]["summary"]["hourly"]
+        for policy in ("Respect", "Ignore")
+    )
+
+    assert ignored < respected
+
+
+def test_min_values_can_be_kept_only_as_far_as_can_be() -> None:
+    asked = "{key: node.kubernetes.io/instance-type, operator: In, values: [c-1x-amd64-linux], minValues: 2}"
+    flexible = f"{POOL}      - {asked}\n"
+
+    def left(policy: str) -> int:
+        command = ["plan", "-f", "-", "-o", "json", "--min-values-policy", policy]
+        result = CliRunner().invoke(cli, command, input="---\n".join((flexible, pod("one", cpu="100m"))))
+        return int(json.loads(result.stdout)["summary"]["leftOver"])
+
+    assert (left("Strict"), left("BestEffort")) == (1, 0)

@@ -6,6 +6,7 @@ import pytest
 from tests.builders import (
     SHELF,
     away_from,
+    bound_volume,
     existing_node,
     instance_type,
     near_to,
@@ -161,7 +162,56 @@ def test_a_pool_that_can_buy_nothing_is_named_beside_those_that_can() -> None:
     (refused,) = schedule(problem([pod(cpu="100")], node_pool(), martian)).refusals
 
     assert [each.object for each in refused.reasons] == ["NodePool default", "NodePool martian"]
-    assert refused.reasons[1].message == "nothing that its requirements allow can be bought"
+    assert refused.reasons[1].message == (
+        f"nothing that its requirements allow can be bought (5 types, 0 after {ZONE} In [mars])"
+    )
+    assert refused.reasons[1].hint == f"{ZONE} is nowhere mars; there is a, b, c"
+
+
+def test_a_mistyped_value_of_a_pool_is_answered_with_the_right_one() -> None:
+    mistyped = node_pool("default", [requirement(INSTANCE_TYPE, "In", "m5.largee")])
+
+    assert reason(problem([pod()], mistyped, types=[instance_type("m5.large")])).hint.endswith("did you mean m5.large?")
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ({"key": "a", "value": "y"}, "it tolerates a=y:any effect; was a=x:NoSchedule meant?"),
+        ({"key": "aa", "operator": "Exists"}, "it tolerates aa:any effect; was a=x:NoSchedule meant?"),
+        ({"key": "something", "operator": "Exists"}, ""),
+    ],
+)
+def test_a_toleration_that_nearly_fits_is_named(written: dict[str, str], hint: str) -> None:
+    assert reason(problem([pod(tolerations=[written])], TAINTED)).hint == hint
+
+
+def test_company_in_another_namespace_is_named() -> None:
+    there = pod("there", labels={"app": "db"}, namespace="other")
+
+    found = schedule(problem([there, pod(affinity=near_to("db"))])).refusals[0].reasons[0]
+
+    assert found.hint == "such pods are in namespace other, and the term looks in default"
+
+
+def test_who_has_to_be_on_the_node_of_others_hears_that_there_is_no_room() -> None:
+    together = [pod(f"web-{n}", cpu="10", labels={"app": "web"}, affinity=near_to("web", HOSTNAME)) for n in range(2)]
+
+    found = schedule(problem(together)).refusals[0].reasons[0]
+
+    assert found.had == "1 on new node 1"
+    assert found.hint == "where they are there is no room for it"
+
+
+def test_volumes_in_two_places_are_said_to_differ() -> None:
+    (one, first), (other, second) = (
+        bound_volume(name, requirement(ZONE, "In", zone)) for name, zone in (("one", "a"), ("other", "b"))
+    )
+    shelf = Storage(claims=(one, other), volumes=(first, second))
+
+    found = reason(problem([pod(claims=["one", "other"])], storage=shelf))
+
+    assert found.message == f"5 types, 0 after its volumes, which differ in {ZONE}"
 
 
 def test_where_there_is_no_pool_that_is_said() -> None:

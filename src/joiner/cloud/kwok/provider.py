@@ -25,7 +25,7 @@ from joiner.cloud.unavailable import Unavailable
 from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
 from joiner.model.duration import Duration
-from joiner.model.labels import Vocabulary
+from joiner.model.labels import ALIASES, Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
@@ -35,7 +35,11 @@ NAME: Final = "kwok"
 _CLASS_LABEL: Final = NodeClassReference(group=KWOKNodeClass.group, kind=KWOKNodeClass.kind).label_key
 
 _VOCABULARY: Final = (
-    Vocabulary(offering_keys=Vocabulary().offering_keys | {DEFAULT_LABELS.id}, reservation_id=DEFAULT_LABELS.id)
+    Vocabulary(
+        aliases={**ALIASES, **ec2.ALIASES},
+        offering_keys=Vocabulary().offering_keys | {DEFAULT_LABELS.id},
+        reservation_id=DEFAULT_LABELS.id,
+    )
     .extended(
         well_known=generated.LABELS | ec2.LABELS | set(DEFAULT_LABELS.names()),
         restricted_domains=("karpenter.kwok.sh", "karpenter.k8s.aws"),

@@ -38,6 +38,8 @@ _OWN_LABELS: Final = (
 )  # fmt: skip
 LABELS: Final = frozenset({ZONE_ID, *(PREFIX + name for name in _OWN_LABELS)})
 """The labels these types carry beyond the ones every provider knows and those of reservations."""
+ALIASES: Final = {"topology.ebs.csi.aws.com/zone": labels.ZONE}
+"""What the driver of EBS volumes calls a label that every node has."""
 
 NEURON: Final = "aws.amazon.com/neuron"
 NEURON_CORE: Final = "aws.amazon.com/neuroncore"
