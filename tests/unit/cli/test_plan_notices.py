@@ -325,7 +325,7 @@ spec:
     nodeAffinity:
       preferredDuringSchedulingIgnoredDuringExecution:
         - weight: 1
-          preference: {matchExpressions: [{key: karpenter.kwok.sh/instance-size, operator: In, values: [8x]}]}
+          preference: {matchExpressions: [{key: karpenter.kwok.sh/instance-cpu, operator: In, values: ["8"]}]}
 """
 
 
@@ -339,7 +339,7 @@ def test_preferences_can_be_ignored() -> None:
 
 
 def test_min_values_can_be_kept_only_as_far_as_can_be() -> None:
-    asked = "{key: node.kubernetes.io/instance-type, operator: In, values: [c-1x-amd64-linux], minValues: 2}"
+    asked = "{key: node.kubernetes.io/instance-type, operator: In, values: [c-1x-amd64-linux, gone], minValues: 2}"
     flexible = f"{POOL}      - {asked}\n"
 
     def left(policy: str) -> int:
