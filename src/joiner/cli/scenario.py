@@ -143,6 +143,7 @@ def _scenario(wire: WireScenario, folder: str | PathLike[str]) -> Scenario:
             min_values=wire.options.min_values_policy or "Strict",
             types_max=wire.options.max_instance_types if wire.options.max_instance_types > 0 else Policy().types_max,
             reserved_capacity=wire.options.reserved_capacity,
+            reserved_mode=wire.options.reserved_offering_mode or "Strict",
         ),
         vocabulary=vocabulary,
     )

@@ -80,6 +80,7 @@ class Options(Value):
     preference_policy: Literal["", "Respect", "Ignore"] = ""
     min_values_policy: Literal["", "Strict", "BestEffort"] = ""
     reserved_capacity: bool = True
+    reserved_offering_mode: Literal["", "Strict", "Fallback"] = ""
     node_overlay: bool | None = None
     max_instance_types: int = 0
     well_known_labels: tuple[str, ...] = ()

