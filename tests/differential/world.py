@@ -195,7 +195,7 @@ def read(scenario: Json, overlays: Mapping[str, str] | None = None, reference: b
     applied = [
         overlay
         for overlay in scenario.get("nodeOverlays") or ()
-        if not reference or (overlays or {}).get(overlay["metadata"]["name"]) == "applied"
+        if ((overlays or {}).get(overlay["metadata"]["name"]) == "applied" if reference else _makes_sense(overlay))
     ]
     applied = applied if options.get("nodeOverlay", True) else []
     pools = {
@@ -328,6 +328,11 @@ def _kind(written: Json, way: Json, labels: Labels, price: float, enlarging: lis
         capacity=capacity,
         allocatable=_allocatable(capacity, written.get("overhead") or {}),
     )
+
+
+def _makes_sense(overlay: Json) -> bool:
+    listing = [one for one in overlay["spec"].get("requirements") or () if one["operator"] in ("In", "NotIn")]
+    return all(one.get("values") for one in listing)
 
 
 def _matches(overlay: Json, bought: Labels, typed: Labels, reference: bool) -> bool:

@@ -20,6 +20,8 @@ from joiner.model.requirement import (
     DOES_NOT_EXIST,
     EXISTS,
     IN,
+    NOT_IN,
+    NOT_IN_NEEDS_VALUES,
     OPERATORS,
     SelectorRequirement,
     SelectorRequirementWithMinValues,
@@ -179,6 +181,8 @@ def _expressions(path: str, expressions: tuple[SelectorRequirement, ...], vocabu
     for index, expression in enumerate(expressions):
         place = f"{path}[{index}]"
         yield from _entry(place, expression)
+        if expression.operator == NOT_IN and not expression.values:
+            yield Problem(path=place + NOT_IN_NEEDS_VALUES.field, message=NOT_IN_NEEDS_VALUES.message)
         yield from _odd_key(f"{place}.key", expression.key, vocabulary)
 
 

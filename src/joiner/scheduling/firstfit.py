@@ -13,6 +13,20 @@ class CheapDomainsRun(Run):
     by_price = True
 
 
+class FirstPlaceRun(Run):
+    """First fit in which volumes that can be reached from several places are only reached from the first, as Karpenter does it:
+    who could be elsewhere then does not get in the way of those who cannot.
+    """
+
+    planner = "first-fit, first place"
+
+    def place(self) -> None:
+        """Place what can be placed."""
+        for step in (step for each in self.classes for step in each.steps):
+            step.places = step.places[:1]
+        super().place()
+
+
 class FavouringRun(Run):
     """First fit that has a favourite among the domains."""
 

@@ -16,6 +16,7 @@ from joiner.scheduling.firstfit import (
     Baseline,
     CheapDomainsRun,
     FavouringRun,
+    FirstPlaceRun,
     ImportantFirst,
     InTurn,
     MarketFirst,
@@ -57,7 +58,11 @@ A_LITTLE_LESS: Final = (0.5, 0.3, 0.2)
 def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
     """The ways that are worth their time, beside first fit, which is the net under all of them."""
     # Topology picks a domain by what is cheap there on average, unless somebody looks.
-    looking = () if all(step.final for each in classes for step in each.steps) else (CheapDomainsRun,)
+    looking: tuple[type[Run], ...] = ()
+    if not all(step.final for each in classes for step in each.steps):
+        looking += (CheapDomainsRun,)
+    if any(len(each.volumes.places) > 1 for each in classes):
+        looking += (FirstPlaceRun,)
     if pods <= 1:
         return (PricedRun, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
     if pods <= TINY:

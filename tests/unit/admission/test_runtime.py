@@ -9,6 +9,7 @@ from joiner.admission.runtime import nodepool_problems, runtime_problems
 from joiner.model.codec import decode
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 
 OTHER = Vocabulary().extended(well_known=["cloud.example/size"], restricted_domains=["cloud.example"])
@@ -44,6 +45,14 @@ def test_a_former_spelling_of_a_reserved_label_is_reserved() -> None:
     problems = nodepool_problems(decode(pool(requirement("old/hostname")), NodePool), vocabulary)
 
     assert [problem.path for problem in problems] == [f"{ENTRY}.key"]
+
+
+def test_an_overlay_that_shuns_no_value_is_an_error_and_not_one_for_everything() -> None:
+    nothing = {"requirements": [{"key": "team", "operator": "NotIn"}], "price": "0.1"}
+
+    (problem,) = runtime_problems(decode({"metadata": {"name": "o"}, "spec": nothing}, NodeOverlay), Vocabulary())
+
+    assert (problem.path, problem.is_error) == ("spec.requirements[0].values", True)
 
 
 def test_all_problems_are_collected() -> None:
