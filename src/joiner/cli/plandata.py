@@ -32,6 +32,7 @@ def as_data(view: View) -> dict[str, Any]:
         "notes": list(view.question.notes),
         "claims": [claim_data(view, claim) for claim in plan.claims],
         "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(plan.placements.items()) if pods],
+        "givenUp": [{"pods": list(each.pods), "wishes": list(each.wishes)} for each in plan.given_up],
         "leftOver": [refusal_data(view, refusal) for refusal in plan.refusals],
         "notAttempted": list(plan.not_attempted),
         "planner": plan.planner,

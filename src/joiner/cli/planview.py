@@ -83,6 +83,7 @@ def draw(view: View) -> None:
         click.echo(f"  prices: {line}")
     section("What would be bought", _bought(view))
     section("Where pods would go", _places(view))
+    section("What was given up", _given_up(view))
     section("What is left over, and why", _left_over(view))
     for number, line in enumerate(_remedies(view)):
         click.echo(f"{'' if number else chr(10)}{line}")
@@ -174,6 +175,16 @@ def _places(view: View) -> output.Table:
         where.setdefault(view.workload(pod), Counter())[target] += 1
     rows = tuple((workload, str(sum(counts.values())), _listed(counts)) for workload, counts in sorted(where.items()))
     return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHERE")), rows)
+
+
+def _given_up(view: View) -> output.Table:
+    """Wishes that were not kept; who gave up the same is one row."""
+    who: dict[str, Counter[str]] = {}
+    for each in view.plan.given_up:
+        for wish in each.wishes:
+            who.setdefault(wish, Counter()).update(map(view.workload, each.pods))
+    rows = tuple((_workloads(pods), str(pods.total()), wish) for wish, pods in sorted(who.items()))
+    return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WISH")), rows)
 
 
 def _targets(plan: Plan) -> Iterator[tuple[str, str]]:

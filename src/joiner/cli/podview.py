@@ -38,6 +38,8 @@ class Story:
     purchase: Purchase | None = None
     refusal: Refusal | None = None
     verdict: Verdict | None = None
+    given_up: tuple[str, ...] = ()
+    """Wishes of it that could not be kept."""
     nodes: tuple[Reason, ...] = ()
     """Why nodes that are there do not take it."""
     costs: tuple[Cost, ...] = ()
@@ -89,14 +91,16 @@ def _hint(view: View, name: str, known: Sequence[str]) -> str:
 
 def _story(view: View, name: str, priced: bool) -> Story:
     problem, plan = view.question.problem, view.plan
+    lost = tuple(wish for each in plan.given_up if name in each.pods for wish in each.wishes)
     for node, pods in plan.placements.items():
         if name in pods:
-            return Story(pod=name, node=node, costs=_costs(view, name, priced))
+            return Story(pod=name, node=node, given_up=lost, costs=_costs(view, name, priced))
     claim = next((each for each in plan.claims if name in each.pods), None)
     refusal = next((each for each in plan.refusals if each.pod == name), None)
     return Story(
         pod=name,
         claim=claim,
+        given_up=lost,
         purchase=purchase(problem, plan, claim) if claim is not None else None,
         refusal=refusal,
         verdict=blame(problem, plan, name) if refusal is not None else None,
@@ -131,6 +135,8 @@ def _told(view: View, story: Story) -> Iterator[str]:
         yield from _funnels(story.refusal)
     else:
         yield output.bold(f"{subject} was not tried: the effort was spent before its turn")
+    if story.given_up:
+        yield f"it gave up: {'; '.join(story.given_up)}"
     yield from _nodes(story.nodes)
     if story.verdict is not None:
         yield from _remedy(story.verdict)
@@ -289,6 +295,8 @@ def _data(view: View, story: Story) -> dict[str, Any]:
         found["wouldHelp"] = plandata.verdict_data(story.verdict)
     else:
         found["notAttempted"] = True
+    if story.given_up:
+        found["givenUp"] = list(story.given_up)
     if story.nodes:
         found["existingNodes"] = [plandata.reason_data(each) for each in story.nodes]
     if story.costs:

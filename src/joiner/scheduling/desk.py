@@ -56,6 +56,10 @@ class Desk:
         self._templates = self._usable_templates()
         self.flexible = {template.name: Flexibility(template.stock) for template in self._templates}
         self.ignored = self._not_for_us()
+        # Also of pools that have nothing to sell: nodes that are there may have come from one.
+        taints = [taint for option in problem.pools for taint in option.pool.spec.template.spec.taints]
+        self.disliked = any(taint.effect == "PreferNoSchedule" for taint in taints)
+        """Whether some pool has a taint that only asks to be avoided."""
         groups = self._prepared()
         self._groups = groups.all()
         self.watched = groups.keys()
@@ -176,12 +180,9 @@ class Desk:
             frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
         )
         groups = Groups(problem, batch, Universe(problem), self._seen)
-        # Also of pools that have nothing to sell: nodes that are there may have come from one.
-        taints = [taint for option in problem.pools for taint in option.pool.spec.template.spec.taints]
-        disliked = any(taint.effect == "PreferNoSchedule" for taint in taints)
         wanted = [each for each in self.classes if each.number not in self.ignored]
         for each in wanted:
-            prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", disliked)
+            prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", self.disliked)
         for each in wanted:
             each.counted = groups.counted(each.labels)
             each.kept_out = groups.kept_out(each.labels)

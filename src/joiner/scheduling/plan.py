@@ -104,6 +104,14 @@ def _named(objects: list[str]) -> str:
     return f"{kind}s {shown}{more}"
 
 
+class GivenUp(Value):
+    """Pods that have a place, and what they would have liked and were placed without."""
+
+    pods: tuple[str, ...]
+    wishes: tuple[str, ...]
+    """Each in words."""
+
+
 class Plan(Value):
     """Where every pod goes."""
 
@@ -111,6 +119,8 @@ class Plan(Value):
     placements: Mapping[str, tuple[str, ...]] = {}
     """Existing node to the pods that go there."""
     refusals: tuple[Refusal, ...] = ()
+    given_up: tuple[GivenUp, ...] = ()
+    """Wishes that could not be kept."""
     not_attempted: tuple[str, ...] = ()
     """Pods that were not tried before the effort was spent."""
     dropped: int = 0

@@ -29,6 +29,7 @@ from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.finish import Costs, cheapest, finished
+from joiner.scheduling.givenup import given_up
 from joiner.scheduling.held import Held
 from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.problem import Problem
@@ -122,14 +123,11 @@ class Run:
         self._state = 0
         self.given_up: Counter[int] = Counter()
         """How much of what they ask for the pods of each class gave up, as far as they were placed one by one."""
+        self.modest: dict[int, int] = {}
+        """The same pod by pod: which of its steps it was placed at, if it was not the first."""
         self._left: list[int] = []
         self._stopped: list[int] = []
-        counts: dict[str, int] = {}
-        for template in self.templates:
-            for name, count in template.stock.reservations().items():
-                left = max(0, count - problem.promised.get(name, 0)) if problem.policy.reserved_capacity else 0
-                counts[name] = min(left, counts.get(name, left))
-        self.reservations = Reservations(counts)
+        self.reservations = Reservations(self._reserved_counts())
         self.flexible = self._desk.flexible
         self.openings = Openings(
             self.joined,
@@ -138,6 +136,15 @@ class Run:
             best_effort=problem.policy.min_values == "BestEffort",
             by_price=self.by_price,
         )
+
+    def _reserved_counts(self) -> dict[str, int]:
+        """Reservation to how many of its machines are left for us."""
+        counts: dict[str, int] = {}
+        for template in self.templates:
+            for name, count in template.stock.reservations().items():
+                left = max(0, count - self.problem.promised.get(name, 0)) if self.policy.reserved_capacity else 0
+                counts[name] = min(left, counts.get(name, left))
+        return counts
 
     def _pin(self) -> None:
         groups = {group for each in self.classes for group in each.kept_out}
@@ -255,7 +262,7 @@ class Run:
                     each.refused_at = self._state
 
     def _place(self, each: PodClass, position: int) -> bool:
-        for given_up, step in enumerate(each.steps):
+        for number, step in enumerate(each.steps):
             if step.impossible or step.hopeless or step.waits:
                 continue
             if (
@@ -263,8 +270,9 @@ class Run:
                 or self.on_claim(each, position, step)
                 or self._on_new_claim(each, position, step)
             ):
-                if given_up:
-                    self.given_up[each.number] += given_up
+                if number:
+                    self.given_up[each.number] += number
+                    self.modest[position] = number
                 self.moved()
                 return True
             if len(each.steps) > 1:
@@ -568,6 +576,7 @@ class Run:
             claims=claims,
             placements={node.node.name: self.names_of(node.members) for node in self.nodes if node.members},
             refusals=tuple(refused[position] for position in sorted(refused)),
+            given_up=given_up(self, self._desk.disliked),
             not_attempted=tuple(self.key(position) for position in self._stopped),
             dropped=len(dropped),
             planner=self.planner,

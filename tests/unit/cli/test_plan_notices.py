@@ -348,3 +348,19 @@ def test_min_values_can_be_kept_only_as_far_as_can_be() -> None:
         return int(json.loads(result.stdout)["summary"]["leftOver"])
 
     assert (left("Strict"), left("BestEffort")) == (1, 0)
+
+
+def test_a_wish_that_was_given_up_is_told() -> None:
+    nowhere = CHOOSY.replace('["8"]', '["7"]')
+
+    found, _ = run(nowhere)
+    table = CliRunner().invoke(cli, ["plan", "-f", "-"], input="---\n".join((POOL, nowhere))).output
+    story = (
+        CliRunner().invoke(cli, ["plan", "-f", "-", "--explain", "choosy"], input="---\n".join((POOL, nowhere))).output
+    )
+
+    wish = "preferred node affinity karpenter.kwok.sh/instance-cpu In [7]"
+    assert [each["pods"] for each in found["givenUp"]] == [["default/choosy"]]
+    assert found["givenUp"][0]["wishes"][0].startswith(wish)
+    assert f"Pod choosy     1  {wish}" in table
+    assert f"it gave up: {wish}" in story

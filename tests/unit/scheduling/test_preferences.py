@@ -159,3 +159,35 @@ def test_a_preference_is_given_up_rather_than_a_node_left_empty() -> None:
     node = existing_node(labels={CAPACITY_TYPE: "on-demand"})
 
     assert schedule(problem(asked, pools=(), nodes=(node,))).placements == {"node-a": ("default/web",)}
+
+
+# -- what is told of it ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_tells_who_gave_up_what_and_what_was_probably_meant() -> None:
+    choosy = pods(2, affinity=liked_nodes(requirement(ZONE, "In", "aa")))
+    modest = pod("modest", affinity=liked_nodes(requirement(ZONE, "In", "b")))
+
+    (found,) = schedule(problem([*choosy, modest])).given_up
+
+    assert found.pods == ("default/web-0", "default/web-1")
+    assert found.wishes == (f"preferred node affinity {ZONE} In [aa]; {ZONE} is nowhere aa; did you mean a?",)
+
+
+def test_wishes_for_company_are_told_too_and_another_alternative_is_none() -> None:
+    either = {"nodeSelectorTerms": [term(requirement(ZONE, "In", "nowhere")), term(requirement(ZONE, "In", "a"))]}
+    lonely = {"podAffinity": {PREFERRED: [{"weight": 5, "podAffinityTerm": near_term("nobody", HOSTNAME)}]}}
+    affinity = {"nodeAffinity": {REQUIRED: either}, **lonely}
+
+    (found,) = schedule(problem([pod(affinity=affinity)])).given_up
+
+    assert found.wishes == (f"preferred affinity to pods with app=nobody by {HOSTNAME}",)
+
+
+def test_a_taint_that_only_asks_to_be_avoided_is_told_where_it_is_put_up_with() -> None:
+    taints = [{"key": "slow", "effect": "PreferNoSchedule"}]
+    slow = decode({"metadata": {"name": "default"}, "spec": {"template": {"spec": {"taints": taints}}}}, NodePool)
+
+    (found,) = schedule(problem([pod()], slow)).given_up
+
+    assert found.wishes == ("no taint that only asks to be avoided",)
