@@ -52,7 +52,7 @@ def types(stock: Stock, units: int) -> int:
     return len({unit.name for number, unit in enumerate(stock.units) if units >> number & 1})
 
 
-def told(stages: Sequence[Stage]) -> str:
+def in_words(stages: Sequence[Stage]) -> str:
     """How many types were left after each rule."""
     first = stages[0].left
     return ", ".join(

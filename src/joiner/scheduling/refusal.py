@@ -11,7 +11,7 @@ from joiner.model.taints import untolerated
 from joiner.scheduling import claims
 from joiner.scheduling.claims import Claim, Fitting
 from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.funnel import closing, sieves, told
+from joiner.scheduling.funnel import closing, in_words, sieves
 from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.obstacle import Obstacle, narrowed
 from joiner.scheduling.plan import ITSELF, Reason
@@ -53,11 +53,10 @@ def _closed(run: "Run", option: PoolOption) -> Reason:
     """What keeps a pool from buying anything, whoever asks."""
     stages = tuple(closing(option))
     hints = (run.spelling.of_pool(option, each) for each in option.pool.spec.template.spec.requirements)
-    funnel = f" ({told(stages)})" if stages else ""
     return Reason(
         rule=claims.OFFERINGS,
         object=f"NodePool {option.pool.name}",
-        message=f"nothing that its requirements allow can be bought{funnel}"
+        message=f"nothing that its requirements allow can be bought ({in_words(stages)})"
         if option.catalog.types
         else "there are no types for it",
         hint=next(filter(None, hints), ""),
@@ -247,7 +246,7 @@ class _Inquiry:
 
     def _funnel(self) -> str:
         """How many types were left after each rule."""
-        return told([sieve.stage(self._template.stock) for sieve in self._sieves])
+        return in_words([sieve.stage(self._template.stock) for sieve in self._sieves])
 
     def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
         """Units on which the same daemons run, and what these and the pod ask for together."""

@@ -10,6 +10,7 @@ from joiner.model.requirement import DOES_NOT_EXIST, IN, SelectorRequirement
 from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint, Toleration
 from joiner.requirements import Requirements, similar_key
+from joiner.scheduling.lifting import taint_text
 from joiner.scheduling.problem import PoolOption, Problem
 
 _SHOWN_VALUES: Final = 6
@@ -22,8 +23,8 @@ class Spelling:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._values: dict[str, frozenset[str]] = {}
-        self._pods: frozenset[tuple[str, str]] | None = None
-        """Labels of pods, with their values."""
+        self._pods: dict[tuple[str, str], set[str]] | None = None
+        """Labels of pods, with their values, to the namespaces in which some pod has them."""
         self._resources: frozenset[str] | None = None
         self._hints: dict[tuple[str, str, tuple[str, ...]], str] = {}
 
@@ -68,17 +69,18 @@ class Spelling:
         if selector is None or not selector.match_labels:
             return ""
         if self._pods is None:
-            pods = (*self._problem.pods, *self._problem.bound)
-            self._pods = frozenset((key, value) for pod in pods for key, value in pod.metadata.labels.items())
+            self._pods = {}
+            for pod in (*self._problem.pods, *self._problem.bound):
+                for label in pod.metadata.labels.items():
+                    self._pods.setdefault(label, set()).add(pod.metadata.namespace)
         for key, value in sorted(selector.match_labels.items()):
             if (key, value) not in self._pods:
                 near = nearest(value, (known for name, known in self._pods if name == key))
                 return f"no pod has the label {key}={value}" + (f"; did you mean {key}={near}?" if near else "")
-        pods = (*self._problem.pods, *self._problem.bound)
-        chosen = {pod.metadata.namespace for pod in pods if selector.matches(pod.metadata.labels)}
-        if chosen and chosen.isdisjoint(namespaces):
-            looked, there = (", ".join(sorted(names)[:_SHOWN_VALUES]) or "none" for names in (namespaces, chosen))
-            return f"such pods are in namespace {there}, and the term looks in {looked}"
+        there = set.intersection(*(self._pods[label] for label in selector.match_labels.items()))
+        if there and there.isdisjoint(namespaces):
+            looked, there_are = (", ".join(sorted(names)[:_SHOWN_VALUES]) or "none" for names in (namespaces, there))
+            return f"such pods are in namespace {there_are}, and the term looks in {looked}"
         return ""
 
     def resource(self, name: str) -> str:
@@ -137,7 +139,7 @@ def toleration_meant(taint: Taint, tolerations: Iterable[Toleration]) -> str:
         return ""
     meant = by_key[near]
     written = f"{meant.key}{'=' + meant.value if meant.value else ''}:{meant.effect or 'any effect'}"
-    return f"it tolerates {written}; was {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} meant?"
+    return f"it tolerates {written}; was {taint_text(taint)} meant?"
 
 
 def _listed(requirements: Requirements, key: str) -> Iterable[str]:
