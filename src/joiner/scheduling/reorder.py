@@ -14,8 +14,8 @@ from joiner.scheduling.run import Run
 
 PODS: Final = 2_000
 """How many pods may be placed anew from one beginning: in many orders of a few pods, or a few orders of many."""
-CLASSES: Final = 7
-"""Up to so many classes there is time, in a plan that is expected at once, to let every one go first and last."""
+AT_ONCE: Final = 14
+"""How many orders are tried of a plan that is expected at once."""
 
 
 def reordered(start: Run, price: Callable[[Run], float]) -> Run:

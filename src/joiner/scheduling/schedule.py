@@ -24,7 +24,7 @@ from joiner.scheduling.firstfit import (
 from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.reorder import CLASSES, reordered, rescued
+from joiner.scheduling.reorder import AT_ONCE, PODS, reordered, rescued
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.run import NothingNew, Run, TooDear
 from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
@@ -275,7 +275,7 @@ def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
     pods = len(trials.problem.pods)
     ordered = sorted(runs, key=lambda run: _order(run, charged))
     left, price = _order(ordered[0], charged)[:2]
-    if pods > SMALL or not price or (pods <= TINY and _easy(trials, runs)):
+    if pods > SMALL or not price or _easy(trials, runs):
         return runs
     near = rounded(NEAR * price)
     promising = [run for run in ordered if run.left_over().total() == left and _charged(run, charged) <= near]
@@ -284,14 +284,15 @@ def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
 
 
 def _easy(trials: _Trials, runs: list[Run]) -> bool:
-    """Whether another order of a tiny plan is not worth its time.
+    """Whether another order of the queue is not worth its time.
 
-    It is where somebody is left out, or where there are nodes, which are given to whoever comes first. Otherwise there is no time
-    for every order of many classes, and none is needed where all ways, also those by price, come to the same single node.
+    It is where somebody is left out, or where there are nodes, which are given to whoever comes first. Otherwise it is only if
+    there is time to let every class go first and last, and not where all ways, also those by price, come to the same one node.
     """
     if trials.problem.nodes or any(run.left_over() for run in runs):
         return False
-    if len(trials.desk.classes) > CLASSES:
+    pods = len(trials.problem.pods)
+    if 2 * len(trials.desk.classes) > (AT_ONCE if pods <= TINY else PODS // pods):
         return True
     single = all(len(run.claims) == 1 for run in runs) and len({rounded(run.price()) for run in runs}) == 1
     return single and any(isinstance(run, PricedRun) for run in runs)
