@@ -107,6 +107,9 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     leading = huge and not charged and PricedRun not in planners
     prices = [NODE_PRICE if leading else problem.policy.node_price]
     runs = trials.charging(prices[0]).all(planners)
+    plain = beforehand or (trials.one(Run) if len(problem.pods) <= TINY else None)
+    if plain is not None and not problem.nodes and _agreed(plain, runs):
+        return _best([plain, *runs], charged)
     if len(problem.pods) <= SMALL and trials.turns_differ(trials.desk.by_name):
         # By name, and not by UID: what a plan costs does not hang on who happened to be written first.
         runs.append(trials.in_turn(trials.desk.by_name))
@@ -124,7 +127,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     best = min(complete, key=lambda run: _order(run, charged), default=None)
     # Where a plan by price gives something up for limits, or buys of lighter pools, what first fit costs is not all.
     rival = best if best is not None and not _spared(best) and not best.demoted() else None
-    net = beforehand or trials.first_fit(cost_max=None if rival is None else _charged(rival, charged))
+    net = plain or trials.first_fit(cost_max=None if rival is None else _charged(rival, charged))
     if net is None:
         plan = _best(_repaired(trials, complete, charged), charged)
         if not plan.dropped:
@@ -287,16 +290,24 @@ def _easy(trials: _Trials, runs: list[Run]) -> bool:
     """Whether another order of the queue is not worth its time.
 
     It is where somebody is left out, or where there are nodes, which are given to whoever comes first. Otherwise it is only if
-    there is time to let every class go first and last, and not where all ways, also those by price, come to the same one node.
+    there is time to let every class go first and last.
     """
     if trials.problem.nodes or any(run.left_over() for run in runs):
         return False
     pods, classes = len(trials.problem.pods), len(trials.desk.classes)
     # Where every pod is of a class of its own, little changes by one going first.
-    if 2 * classes > (AT_ONCE if pods <= TINY else PODS // pods) or pods == classes:
-        return True
-    single = all(len(run.claims) == 1 for run in runs) and len({rounded(run.price()) for run in runs}) == 1
-    return single and any(isinstance(run, PricedRun) for run in runs)
+    return 2 * classes > (AT_ONCE if pods <= TINY else PODS // pods) or pods == classes
+
+
+def _agreed(plain: Run, runs: list[Run]) -> bool:
+    """Whether first fit and a way by price buy one node for everybody, at the same price, and nobody found anything cheaper."""
+    if len(plain.claims) != 1 or plain.left_over():
+        return False
+    price = rounded(plain.price())
+    cheaper = [run for run in _complete(runs) if rounded(run.price()) < price]
+    return not cheaper and any(
+        isinstance(run, PricedRun) and len(run.claims) == 1 and rounded(run.price()) == price for run in _complete(runs)
+    )
 
 
 def _best(runs: list[Run], charged: float) -> Plan:
