@@ -300,14 +300,15 @@ def _easy(trials: _Trials, runs: list[Run]) -> bool:
 
 
 def _agreed(plain: Run, runs: list[Run]) -> bool:
-    """Whether first fit and a way by price buy one node for everybody, at the same price, and nobody found anything cheaper."""
-    if len(plain.claims) != 1 or plain.left_over():
-        return False
+    """Whether first fit buys one node for everybody, a way by price does so for the same money, and nobody for less.
+
+    Where one of them leaves somebody out there is more to it.
+    """
     price = rounded(plain.price())
-    cheaper = [run for run in _complete(runs) if rounded(run.price()) < price]
-    return not cheaper and any(
-        isinstance(run, PricedRun) and len(run.claims) == 1 and rounded(run.price()) == price for run in _complete(runs)
-    )
+    if len(plain.claims) != 1 or plain.left_over() or len(_complete(runs)) < len(runs):
+        return False
+    by_price = [run for run in runs if isinstance(run, PricedRun | GuardedRun)]
+    return min((rounded(run.price()) for run in by_price), default=0.0) == price
 
 
 def _best(runs: list[Run], charged: float) -> Plan:

@@ -8,6 +8,7 @@ from tests.builders import (
     away_from,
     existing_node,
     instance_type,
+    near_to,
     node_pool,
     offering,
     pod,
@@ -130,3 +131,24 @@ def test_nothing_is_repaired_where_nothing_is_bought() -> None:
 
     assert schedule(asked, reporter=heard).price == 0
     assert not any(attempt.planner.endswith(", reordered") for attempt in heard.attempts)
+
+
+def tried(question: Problem) -> set[str]:
+    heard = Heard()
+    schedule(question, reporter=heard)
+    return {attempt.planner for attempt in heard.attempts}
+
+
+def test_nothing_else_is_tried_where_first_fit_and_price_agree_on_one_node() -> None:
+    one, several = (tried(problem(pods(3, cpu=cpu, affinity=near_to("web")))) for cpu in ("100m", "10"))
+
+    assert not any(each.startswith("first-fit, favouring") for each in one)
+    assert any(each.startswith("first-fit, favouring") for each in several)
+
+
+def test_every_class_must_have_its_turn_where_no_node_is_there_to_fight_for() -> None:
+    few = [each for number in range(3) for each in pods(6, f"app-{number}", cpu=f"{3 + number}")]
+    many = [each for number in range(12) for each in pods(2, f"app-{number}", cpu=f"{3 + number}")]
+
+    assert any(each.endswith(", reordered") for each in tried(problem(few)))
+    assert not any(each.endswith(", reordered") for each in tried(problem(many)))
