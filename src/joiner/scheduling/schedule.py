@@ -10,7 +10,7 @@ from joiner.scheduling.classes import PodClass
 from joiner.scheduling.desk import Desk
 from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
-from joiner.scheduling.finish import rounded
+from joiner.scheduling.finish import on_the_market, rounded
 from joiner.scheduling.firstfit import (
     AtHome,
     Baseline,
@@ -302,13 +302,23 @@ def _easy(trials: _Trials, runs: list[Run]) -> bool:
 def _agreed(plain: Run, runs: list[Run]) -> bool:
     """Whether first fit buys one node for everybody, a way by price does so for the same money, and nobody for less.
 
-    Where one of them leaves somebody out there is more to it.
+    Where one of them leaves somebody out there is more to it; and where the node would cost less in another domain.
     """
     price = rounded(plain.price())
     if len(plain.claims) != 1 or plain.left_over() or len(_complete(runs)) < len(runs):
         return False
     by_price = [run for run in runs if isinstance(run, PricedRun | GuardedRun)]
-    return min((rounded(run.price()) for run in by_price), default=0.0) == price
+    return min((rounded(run.price()) for run in by_price), default=0.0) == price == rounded(_anywhere(plain))
+
+
+def _anywhere(run: Run) -> float:
+    """What the only node of a run would cost if topology had no say in where it is."""
+    (claim,) = run.claims
+    template, requirements = claim.template, claim.template.requirements
+    for _, _, step in claim.parties:
+        requirements = run.joined.of(requirements, step.requirements) or requirements
+    large = template.large_enough(claim.amounts, claim.ports)
+    return on_the_market(run, template, requirements, template.usable & template.stock.described(requirements) & large)
 
 
 def _best(runs: list[Run], charged: float) -> Plan:
