@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check bench unit lock crds clean
+.PHONY: help demo test check bench unit lock crds golden clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -27,6 +27,9 @@ unit: $(READY) ## The tests, once, on the Python of .venv
 
 bench: $(READY) ## Measure; numbers are kept in benchmarks/results (ORACLE=path compares with another scheduler)
 	ORACLE="$(ORACLE)" $(BIN)/python -m benchmarks
+
+golden: $(READY) ## Compare plans, traces and output with their recorded digests (ACCEPT=1 records them)
+	$(BIN)/python -m tests.golden.digests $(if $(ACCEPT),--write)
 
 crds: $(READY) ## Write the CRDs of charts/joiner-crds anew from the model
 	$(BIN)/python tools/gen_crds.py

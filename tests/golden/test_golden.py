@@ -1,0 +1,22 @@
+"""Stories, recordings and the first hunts give the answers they gave when the digests were recorded."""
+
+import pytest
+from tests.golden import digests
+
+RECORDED = digests.recorded()
+
+
+@pytest.mark.parametrize("job", digests.short_jobs(), ids=" ".join)
+def test_an_answer_is_as_recorded(job: digests.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(digests.ROOT)
+    changed = [name for name, value in digests.answers(job).items() if RECORDED.get(name) != value]
+
+    assert not changed, "meant? python -m tests.golden.digests --write, and say in changelog.d what changed"
+
+
+def test_every_command_of_the_documentation_has_a_digest() -> None:
+    assert not [line for line in digests.command_lines() if f"command {line}" not in RECORDED]
+
+
+def test_a_changed_a_new_and_a_lost_answer_are_told() -> None:
+    assert digests.differences({"a": "1", "b": "2"}, {"a": "0", "c": "3"}) == ["changed: a", "new: b", "gone: c"]
