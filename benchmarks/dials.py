@@ -10,9 +10,9 @@ from benchmarks import mixes
 from joiner.cli import scenario
 from joiner.model.labels import SPOT
 from joiner.model.meta import replace
-from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 
 QUESTION = "Fewer nodes, and spot nodes with more types to choose from: what do they cost?"
 CASES = (("deployments", 50), ("deployments", 1_000), ("deployments", 10_000), ("benchmark", 1_000))

@@ -9,7 +9,7 @@ from typing import Any
 from tests.differential.recordings import FAMILIES, Recording, price, recordings
 
 from joiner.cli.scenario import read
-from joiner.scheduling.bound import bound, placed
+from joiner.scheduling.bound.lowerbound import bound, placed
 from joiner.scheduling.schedule import schedule
 
 QUESTION = "Small questions of many kinds: how far are plans from the cheapest possible?"

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import mixes
 from benchmarks.processes import apart
 from joiner.cli import scenario
-from joiner.scheduling.bound import bound, placed
+from joiner.scheduling.bound.lowerbound import bound, placed
 from joiner.scheduling.schedule import schedule
 
 QUESTION = "Thousands of pods on hundreds of types: how long does a plan take, and what does it cost?"

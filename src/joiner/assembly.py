@@ -58,7 +58,7 @@ from joiner.observe.metrics import Metrics
 from joiner.observe.pods import PodCollector
 from joiner.observe.provider import Metered
 from joiner.options import Options, OptionsError
-from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
+from joiner.scheduling.pods.defaultspread import ConfigProblem, Defaults, configured
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 

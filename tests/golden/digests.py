@@ -24,7 +24,7 @@ from tools import gen_reference
 from joiner.cli import answer
 from joiner.cli.main import cli
 from joiner.cli.scenario import read
-from joiner.scheduling import dials
+from joiner.scheduling import tuning
 from joiner.scheduling.schedule import schedule
 from joiner.sim.hunt import hunt
 
@@ -109,9 +109,9 @@ def _planned(scenario: Json) -> Iterator[tuple[str, str]]:
     usual = question.problem.policy
     charged = replace(
         usual,
-        node_price=dials.NODE_PRICE,
-        spot_width=dials.SPOT_WIDTH,
-        spot_width_cost=dials.SPOT_WIDTH_COST,
+        node_price=tuning.NODE_PRICE,
+        spot_width=tuning.SPOT_WIDTH,
+        spot_width_cost=tuning.SPOT_WIDTH_COST,
     )
     for name, policy in (("plain", usual), ("charged", charged)):
         problem = replace(question.problem, policy=policy)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.terms import Json
 
-from joiner.scheduling.lifting import Constraint
+from joiner.scheduling.whatif.constraints import Constraint
 
 _STEP = re.compile(r"\[([^]]*)\]|([^.\[\]]+)")
 _TAINT = re.compile(r"taint ([^=:]+)=?([^:]*):(\w+)")

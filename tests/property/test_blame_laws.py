@@ -9,12 +9,12 @@ from tests.property.byhand import edited
 from tests.strategies import scenarios
 
 from joiner.cli.scenario import read
-from joiner.scheduling.afterwards import settled
-from joiner.scheduling.blame import blame, lifted
-from joiner.scheduling.lifting import constraints, without
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.whatif.aftermath import settled
+from joiner.scheduling.whatif.blockers import blame, lifted
+from joiner.scheduling.whatif.constraints import constraints, without
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
 _NOT_SHRUNK = (Phase.explicit, Phase.generate)

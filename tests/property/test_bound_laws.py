@@ -24,11 +24,11 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.pod import Pod
-from joiner.scheduling import exact
-from joiner.scheduling.bound import bound, placed
-from joiner.scheduling.certificate import Rents, proven
+from joiner.scheduling.bound import enumeration
+from joiner.scheduling.bound.dualprices import Rents, proven
+from joiner.scheduling.bound.lowerbound import bound, placed
+from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
-from joiner.scheduling.relaxation import relaxed
 from joiner.scheduling.schedule import schedule
 
 HAIR = 1e-12
@@ -174,7 +174,7 @@ def test_going_through_all_ways_finds_the_cheapest(
     best = cheapest(pods, sold, room)
 
     if best is not None:
-        assert exact.cheapest(relaxed(asked(pods, sold, room))) == pytest.approx(best)
+        assert enumeration.cheapest(relaxed(asked(pods, sold, room))) == pytest.approx(best)
 
 
 @settings(max_examples=150, deadline=None)

@@ -10,12 +10,12 @@ from tests.strategies import scenarios
 from joiner.cli import answer
 from joiner.model.labels import SPOT
 from joiner.model.meta import replace
-from joiner.scheduling.dials import charge
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.tuning import charge
 
 FRACTIONS = st.sampled_from([0.01, 0.1, 1.0, 10.0])
 WIDTHS = st.integers(2, 4)

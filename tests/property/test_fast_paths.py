@@ -13,12 +13,12 @@ from joiner.model import resources
 from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.amounts import Fits
-from joiner.scheduling.desk import Desk
-from joiner.scheduling.dominance import first_of_each, numbered
-from joiner.scheduling.reservations import Reservations
-from joiner.scheduling.spreading import dealt
-from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, SPREAD, Group
+from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.nodes.dominance import first_of_each, numbered
+from joiner.scheduling.nodes.reservations import Reservations
+from joiner.scheduling.nodes.resourcefit import Fits
+from joiner.scheduling.planners.spreadquota import dealt
+from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
 KNOWN = VOCABULARY.extended(well_known=["a", "b", "c"])
 SOME = settings(max_examples=80)

@@ -15,14 +15,14 @@ from joiner.cli import answer
 from joiner.cli.scenario import read
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.requirements import Requirements
-from joiner.scheduling.claims import Claim
+from joiner.scheduling.bound.relaxation import Floats
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.lpround import RepricedRun, RoundedRun
+from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.nodes.openclaim import Claim
 from joiner.scheduling.plan import Plan
+from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
+from joiner.scheduling.planners.podsizes import Size
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.relaxation import Floats
-from joiner.scheduling.run import Run
-from joiner.scheduling.sizes import Size
 
 both = pytest.mark.parametrize("planner", [RoundedRun, RepricedRun], ids=lambda planner: planner.planner)
 

@@ -13,10 +13,10 @@ from joiner.cli import answer
 from joiner.cli.scenario import read
 from joiner.model.meta import replace
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.guarded import GuardedRun
+from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.planners.leastincrease import GuardedRun
+from joiner.scheduling.planners.queuereorder import reordered
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.reorder import reordered
-from joiner.scheduling.run import Run
 
 each_way = pytest.mark.parametrize("planner", [Run, GuardedRun], ids=lambda planner: planner.planner)
 SCENARIOS = [generate.generate(family, seed) for family in generate.FAMILIES for seed in range(700, 704)]

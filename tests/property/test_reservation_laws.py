@@ -11,10 +11,11 @@ from tests.builders import away_from, instance_type, near_to, offering, pods, pr
 from joiner.catalog.market import RESERVED_DIVISOR, InstanceType
 from joiner.model import resources
 from joiner.model.labels import ZONE
-from joiner.scheduling import run, worth
-from joiner.scheduling.claims import PASSING, RESERVATIONS, Openings
-from joiner.scheduling.finish import Costs
+from joiner.scheduling.engine import firstfit
+from joiner.scheduling.engine.pricing import Costs
+from joiner.scheduling.nodes.openclaim import PASSING, RESERVATIONS, Openings
 from joiner.scheduling.plan import Plan
+from joiner.scheduling.planners import valuegreedy
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 
@@ -67,11 +68,11 @@ def without_bounds(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_memory_of_places(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run, "NOWHERE", object())
+    patch.setattr(firstfit, "NOWHERE", object())
 
 
 def without_closing_claims(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run, "PASSING", PASSING | {RESERVATIONS})
+    patch.setattr(firstfit, "PASSING", PASSING | {RESERVATIONS})
 
 
 def without_even_prices(patch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def without_even_prices(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_giving_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(worth.ConstrainedFirstRun, "_arrange", worth.PricedRun._arrange)
+    patch.setattr(valuegreedy.ConstrainedFirstRun, "_arrange", valuegreedy.PricedRun._arrange)
 
 
 def told(plan: Plan) -> object:

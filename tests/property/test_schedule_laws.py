@@ -22,15 +22,15 @@ from tests.strategies import scenarios
 from joiner.cli import answer
 from joiner.cli.scenario import Scenario, read
 from joiner.model.meta import replace
-from joiner.scheduling import sizes
-from joiner.scheduling.desk import Desk
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.firstfit import AtHome
+from joiner.scheduling.engine.firstfit import NothingNew, Run
+from joiner.scheduling.engine.prepared import Desk
 from joiner.scheduling.plan import Plan, PlannedClaim
+from joiner.scheduling.planners import podsizes
+from joiner.scheduling.planners.firstfitvariants import AtHome
+from joiner.scheduling.planners.valuegreedy import PricedRun
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.worth import PricedRun
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
 _NOT_SHRUNK = (Phase.explicit, Phase.generate)
@@ -225,7 +225,7 @@ def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
 def test_many_at_once_is_the_same_as_one_by_one(scenario: Json) -> None:
     problem = question(scenario).problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sizes, "countable", lambda each, step: False)
+        patch.setattr(podsizes, "countable", lambda each, step: False)
         one_by_one = PricedRun(problem, Unlimited())
         one_by_one.place()
     many = PricedRun(problem, Unlimited())

@@ -12,10 +12,10 @@ from tests.strategies import scenarios
 
 from joiner.cli import answer
 from joiner.cli.scenario import read
-from joiner.scheduling import worth
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.planners import valuegreedy
+from joiner.scheduling.planners.valuegreedy import PricedRun
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.worth import PricedRun
 
 
 def placed(problem: Problem) -> PricedRun:
@@ -26,7 +26,7 @@ def placed(problem: Problem) -> PricedRun:
 
 def one_by_one(problem: Problem) -> PricedRun:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worth, "repeat", lambda run, claim, most: 0)
+        patch.setattr(valuegreedy, "repeat", lambda run, claim, most: 0)
         return placed(problem)
 
 

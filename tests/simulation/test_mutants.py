@@ -28,8 +28,8 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
-from joiner.scheduling.claims import Openings
-from joiner.scheduling.reservations import Reservations
+from joiner.scheduling.nodes.openclaim import Openings
+from joiner.scheduling.nodes.reservations import Reservations
 from joiner.sim.generate import Made, make
 from joiner.sim.hunt import hunt
 

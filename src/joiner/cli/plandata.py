@@ -6,11 +6,11 @@ from joiner.catalog.market import Option
 from joiner.cli.planview import HOURS_A_MONTH, View
 from joiner.model import resources
 from joiner.model.codec import encode
-from joiner.scheduling.blame import Verdict
-from joiner.scheduling.lifting import Constraint
-from joiner.scheduling.merits import Cost, Purchase
 from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
 from joiner.scheduling.reporter import Attempt
+from joiner.scheduling.whatif.alternatives import Cost, Purchase
+from joiner.scheduling.whatif.blockers import Verdict
+from joiner.scheduling.whatif.constraints import Constraint
 
 
 def as_data(view: View) -> dict[str, Any]:

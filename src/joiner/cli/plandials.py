@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from joiner.cli import inputs
-from joiner.scheduling import dials
+from joiner.scheduling import tuning
+from joiner.scheduling.pods.defaultspread import ConfigProblem, Defaults, configured
 from joiner.scheduling.problem import Policy
-from joiner.scheduling.spreaddefaults import ConfigProblem, Defaults, configured
 from joiner.yamldoc import documents
 
 
@@ -20,9 +20,9 @@ def policy(
     return Policy(
         preferences="Ignore" if preferences == "Ignore" else "Respect",
         min_values="BestEffort" if min_values == "BestEffort" else "Strict",
-        node_price=dials.NODE_PRICE if node_price is None else node_price,
-        spot_width=dials.SPOT_WIDTH if spot_width is None else spot_width,
-        spot_width_cost=dials.SPOT_WIDTH_COST if spot_width_cost is None else spot_width_cost,
+        node_price=tuning.NODE_PRICE if node_price is None else node_price,
+        spot_width=tuning.SPOT_WIDTH if spot_width is None else spot_width,
+        spot_width_cost=tuning.SPOT_WIDTH_COST if spot_width_cost is None else spot_width_cost,
     )
 
 

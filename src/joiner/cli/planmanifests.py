@@ -12,13 +12,13 @@ from joiner.cli import marketnotes, output, plandata, planview, podview, standin
 from joiner.cli.question import ask
 from joiner.cli.world import Unsound, World, load
 from joiner.clock import SystemClock
-from joiner.scheduling import merits
-from joiner.scheduling.bound import Bound, bound, placed
+from joiner.scheduling.bound.lowerbound import Bound, bound, placed
 from joiner.scheduling.effort import Tries
+from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.spreaddefaults import Defaults
+from joiner.scheduling.whatif import alternatives
 
 _TOLD_CLAIMS: Final = 50
 _FAR: Final = 0.05
@@ -114,12 +114,12 @@ def _draw_costs(view: planview.View) -> None:
         click.echo(f"and {rest} more that were not looked at; --explain POD --costs does so for one pod")
 
 
-def _costs(view: planview.View) -> tuple[list[merits.Cost], int]:
+def _costs(view: planview.View) -> tuple[list[alternatives.Cost], int]:
     """What wishes cost, those of large workloads first; and how many were not priced, as that would take too long."""
     problem = view.question.problem
-    wished = merits.wishes(problem.pods)
-    most = merits.affordable(len(problem.pods))
-    return list(merits.costs(problem, view.plan, wished[:most])), len(wished[most:])
+    wished = alternatives.wishes(problem.pods)
+    most = alternatives.affordable(len(problem.pods))
+    return list(alternatives.costs(problem, view.plan, wished[:most])), len(wished[most:])
 
 
 def _costs_data(view: planview.View) -> dict[str, Any]:
@@ -132,7 +132,11 @@ def _costs_data(view: planview.View) -> dict[str, Any]:
         "claims": [
             {
                 **plandata.claim_data(view, claim),
-                **({"why": plandata.purchase_data(merits.purchase(problem, plan, claim))} if n < _TOLD_CLAIMS else {}),
+                **(
+                    {"why": plandata.purchase_data(alternatives.purchase(problem, plan, claim))}
+                    if n < _TOLD_CLAIMS
+                    else {}
+                ),
             }
             for n, claim in enumerate(plan.claims)
         ],
@@ -169,15 +173,15 @@ def _why_far(least: Bound, view: planview.View) -> Iterator[str]:
     gap = least.gap(plan.price)
     if gap is None or gap < _FAR:
         return
-    better = merits.best_order(problem, plan, _TRIED_POOLS)
+    better = alternatives.best_order(problem, plan, _TRIED_POOLS)
     if better is not None:
         told = f"NodePools are asked by weight, the highest first; {podview.BY_NAME}"
         yield f"{told}; with {better[0]} asked first a plan costs {_priced(least, better[1])}"
     for said, question in (
-        ("without preferences", merits.without_preferences(problem)),
-        ("without topology spread", merits.without_spread(problem)),
+        ("without preferences", alternatives.without_preferences(problem)),
+        ("without topology spread", alternatives.without_spread(problem)),
     ):
-        loose = merits.compared(question, plan)
+        loose = alternatives.compared(question, plan)
         if loose is not None and loose < plan.price:
             yield f"{said} a plan costs {_priced(least, loose)}"
 

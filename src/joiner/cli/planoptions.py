@@ -6,19 +6,21 @@ from typing import Any, TypeVar
 
 import click
 
-from joiner.scheduling import dials
+from joiner.scheduling import tuning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NODE_PRICE = (
     "What a node is charged when plans are compared, as a fraction of the median price of what can be bought, so that plans do"
-    f" not shatter into tiny nodes; never dearer than first fit. 0 is off.  [default: {dials.NODE_PRICE}]"
+    f" not shatter into tiny nodes; never dearer than first fit. 0 is off.  [default: {tuning.NODE_PRICE}]"
 )
 _SPOT_WIDTH = (
     "How many instance types a spot node should be able to launch as, where pods and pool leave as many. 0 is off."
-    f"  [default: {dials.SPOT_WIDTH}]"
+    f"  [default: {tuning.SPOT_WIDTH}]"
 )
-_SPOT_WIDTH_COST = f"By which fraction a plan may become dearer for the spot width.  [default: {dials.SPOT_WIDTH_COST}]"
+_SPOT_WIDTH_COST = (
+    f"By which fraction a plan may become dearer for the spot width.  [default: {tuning.SPOT_WIDTH_COST}]"
+)
 _SCHEDULER_CONFIG = (
     "The KubeSchedulerConfiguration of the cluster: its default spread constraints are given to pods that have none."
 )

@@ -14,10 +14,10 @@ from joiner.cli import output
 from joiner.cli.question import Question
 from joiner.model import resources
 from joiner.model.resources import CPU, MEMORY, Resources
-from joiner.scheduling.blame import blame
-from joiner.scheduling.merits import Cost
 from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Reason, Refusal
 from joiner.scheduling.reporter import Attempt
+from joiner.scheduling.whatif.alternatives import Cost
+from joiner.scheduling.whatif.blockers import blame
 from joiner.state.buffers import is_virtual
 
 HOURS_A_MONTH: Final = 730

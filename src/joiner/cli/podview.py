@@ -13,11 +13,11 @@ from joiner.cli import output, plandata
 from joiner.cli.planview import View, cost_text, counted, money, short
 from joiner.cli.world import Unsound
 from joiner.model import resources
-from joiner.scheduling.blame import Verdict, blame
-from joiner.scheduling.lifting import Alike
-from joiner.scheduling.merits import Cost, Purchase, Rival, costs, purchase, wishes
 from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
-from joiner.scheduling.standing import objections
+from joiner.scheduling.whatif.alternatives import Cost, Purchase, Rival, costs, purchase, wishes
+from joiner.scheduling.whatif.blockers import Verdict, blame
+from joiner.scheduling.whatif.constraints import Alike
+from joiner.scheduling.whatif.existingnodes import objections
 
 _SHOWN_OPTIONS: Final = 10
 _SHOWN_NODES: Final = 10

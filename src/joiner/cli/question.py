@@ -36,9 +36,9 @@ from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, 
 from joiner.model.resources import CPU, MEMORY
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
-from joiner.scheduling.desk import natural
+from joiner.scheduling.engine.prepared import natural
+from joiner.scheduling.pods.defaultspread import Controller, Defaults, Selectors, with_defaults
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
-from joiner.scheduling.spreaddefaults import Controller, Defaults, Selectors, with_defaults
 from joiner.state.buffers import WAITING, virtual_pods
 
 METADATA_NAME = "kubernetes.io/metadata.name"

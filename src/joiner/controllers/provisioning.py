@@ -32,9 +32,9 @@ from joiner.observe.metrics import Metrics
 from joiner.observe.planning import Planning
 from joiner.options import Options
 from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed

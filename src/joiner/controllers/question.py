@@ -15,11 +15,11 @@ from joiner.model.meta import replace
 from joiner.model.nodepool import NodePool
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
 from joiner.options import Options
-from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 from joiner.scheduling.plan import Reason
+from joiner.scheduling.pods.defaultspread import Defaults, Selectors, with_defaults
 from joiner.scheduling.problem import Policy, PoolOption, Problem
-from joiner.scheduling.refusal import EVERY_POOL
-from joiner.scheduling.spreaddefaults import Defaults, Selectors, with_defaults
+from joiner.scheduling.report.refusal import EVERY_POOL
+from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
 from joiner.state.usage import used_by

@@ -41,9 +41,9 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.observe.planning import Planning
 from joiner.options import Options
+from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.spreaddefaults import Defaults
 from joiner.state.cluster import Cluster
 from joiner.state.cost import disturbance
 from joiner.state.managed import Managed

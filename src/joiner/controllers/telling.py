@@ -13,9 +13,9 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.pods.volumetopology import Shelf
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.refusal import EVERY_POOL
-from joiner.scheduling.volumes import Shelf
+from joiner.scheduling.report.refusal import EVERY_POOL
 from joiner.state.buffers import is_virtual
 from joiner.state.cluster import Cluster
 from joiner.state.pods import declines_us

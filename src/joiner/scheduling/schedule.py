@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Final
 
 from joiner.model.meta import replace
-from joiner.scheduling import spotwidth
-from joiner.scheduling.classes import PodClass
-from joiner.scheduling.desk import Desk
-from joiner.scheduling.dials import NODE_PRICE, charge
 from joiner.scheduling.effort import Effort, Unlimited
-from joiner.scheduling.finish import on_the_market, rounded
-from joiner.scheduling.firstfit import (
+from joiner.scheduling.engine.firstfit import NothingNew, Run, TooDear
+from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.pricing import on_the_market, rounded
+from joiner.scheduling.plan import Plan
+from joiner.scheduling.planners import spotflexibility
+from joiner.scheduling.planners.firstfitvariants import (
     AtHome,
     Baseline,
     CheapDomainsRun,
@@ -21,13 +21,13 @@ from joiner.scheduling.firstfit import (
     InTurn,
     MarketFirst,
 )
-from joiner.scheduling.guarded import GuardedRun, TightGuardedRun
-from joiner.scheduling.plan import Plan
+from joiner.scheduling.planners.leastincrease import GuardedRun, TightGuardedRun
+from joiner.scheduling.planners.queuereorder import AT_ONCE, PODS, reordered, rescued
+from joiner.scheduling.planners.valuegreedy import ConstrainedFirstRun, PricedRun
+from joiner.scheduling.pods.podclass import PodClass
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.reorder import AT_ONCE, PODS, reordered, rescued
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
-from joiner.scheduling.run import NothingNew, Run, TooDear
-from joiner.scheduling.worth import ConstrainedFirstRun, PricedRun
+from joiner.scheduling.tuning import NODE_PRICE, charge
 
 BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
@@ -78,7 +78,7 @@ def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
 def _by_programme() -> tuple[type[Run], type[Run]]:
     """Ways to plan that first find out what each pod is worth when all are served together."""
     # Only now: whoever has a few pods need not load the linear programme.
-    from joiner.scheduling.lpround import RepricedRun, RoundedRun
+    from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
 
     return RoundedRun, RepricedRun
 
@@ -325,7 +325,7 @@ def _best(runs: list[Run], charged: float) -> Plan:
     """The plan of the best run; one that loses pods when its claims are written down makes way for the next."""
     plans: list[Plan] = []
     for run in sorted(runs, key=lambda run: _order(run, charged)):
-        spotwidth.widen(run, run.price() * run.policy.spot_width_cost)
+        spotflexibility.widen(run, run.price() * run.policy.spot_width_cost)
         plan = run.plan()
         if not plan.dropped:
             return plan

@@ -14,8 +14,8 @@ from joiner.model.podrequests import of_pod
 from joiner.model.resources import Resources
 from joiner.model.taints import Taint
 from joiner.requirements import Requirements
+from joiner.scheduling.pods.volumetopology import Shelf
 from joiner.scheduling.problem import ExistingNode
-from joiner.scheduling.volumes import Shelf
 
 TERMINATING: Final = "InstanceTerminating"
 REBOOTING: Final = "Rebooting"

@@ -6,8 +6,8 @@ from typing import Final
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from joiner.scheduling.pods.volumetopology import Shelf
 from joiner.scheduling.problem import Storage
-from joiner.scheduling.volumes import Shelf
 
 ClaimKey = tuple[str, str]
 

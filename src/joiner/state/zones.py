@@ -4,8 +4,8 @@ from typing import Final
 
 from joiner.model.labels import ZONE, Vocabulary
 from joiner.model.pod import Pod
-from joiner.scheduling.template import node_rules
-from joiner.scheduling.volumes import Shelf
+from joiner.scheduling.nodes.template import node_rules
+from joiner.scheduling.pods.volumetopology import Shelf
 
 FLEXIBLE: Final = "flexible"
 NONE: Final = "none"

@@ -102,7 +102,9 @@ def test_a_small_scenario_imports_only_what_it_needs(tmp_path: Path) -> None:
     found = imported_by("plan", "--scenario", str(tmp_path / "one.json"))
 
     assert "joiner.scheduling.schedule" in found
-    assert {"yaml", "joiner.state", "joiner.scheduling.lpround", "pathlib", "difflib", "json"}.isdisjoint(found)
+    assert {"yaml", "joiner.state", "joiner.scheduling.planners.lprounding", "pathlib", "difflib", "json"}.isdisjoint(
+        found
+    )
 
 
 def imported_by(*arguments: str) -> set[str]:

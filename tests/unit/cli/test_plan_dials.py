@@ -11,8 +11,8 @@ from tests.unit.cli.test_plan_command import POOL, deployment
 from joiner.cli import plandials
 from joiner.cli.main import cli
 from joiner.cli.scenario import read
-from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 from joiner.scheduling.problem import Policy
+from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 
 SPOT = POOL.replace("values: [on-demand]", "values: [spot]")
 MANY = deployment(replicas=200, cpu="1")

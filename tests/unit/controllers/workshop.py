@@ -36,7 +36,7 @@ from joiner.model.pod import Pod, PodCondition, PodStatus
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
-from joiner.scheduling.spreaddefaults import Defaults
+from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.sim.client import Meddler
 from joiner.sim.loop import EPOCH
 from joiner.state.cluster import Cluster

@@ -4,8 +4,8 @@ from tests.builders import existing_node, node_pool, pod, pods, problem
 
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
-from joiner.scheduling.afterwards import settled
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.whatif.aftermath import settled
 
 
 def test_pods_are_bound_where_the_plan_puts_them() -> None:

@@ -7,8 +7,8 @@ from tests.builders import Heard, away_from, bound_volume, existing_node, node_p
 
 from joiner.model.labels import ZONE
 from joiner.model.pod import Pod
-from joiner.scheduling.classes import PodClass, Step
-from joiner.scheduling.firstfit import AtHome
+from joiner.scheduling.planners.firstfitvariants import AtHome
+from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.schedule import schedule
 

@@ -24,11 +24,11 @@ from joiner.model.codec import decode
 from joiner.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
-from joiner.scheduling import blame as blaming
-from joiner.scheduling.blame import Verdict, blame, lifted
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.whatif import blockers as blaming
+from joiner.scheduling.whatif.blockers import Verdict, blame, lifted
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}

@@ -12,7 +12,7 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.pod import Pod
-from joiner.scheduling.bound import Bound, bound, placed
+from joiner.scheduling.bound.lowerbound import Bound, bound, placed
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
 from joiner.scheduling.schedule import schedule
 

@@ -6,7 +6,7 @@ import pytest
 from tests.builders import away_from, existing_node, pod, problem, spread_over
 
 from joiner.model.pod import Pod
-from joiner.scheduling.desk import Desk
+from joiner.scheduling.engine.prepared import Desk
 
 
 def classes(*waiting: Pod, bound: tuple[Pod, ...] = ()) -> int:

@@ -9,7 +9,7 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import ZONE
 from joiner.model.nodepool import NodePool
-from joiner.scheduling.desk import Desk
+from joiner.scheduling.engine.prepared import Desk
 from joiner.scheduling.schedule import schedule
 
 SMALL, LARGE = (resources.of(cpu=cpu, memory="64Gi", pods=40) for cpu in (1, 10))

@@ -7,9 +7,9 @@ from joiner.catalog.market import InstanceType
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.meta import replace
-from joiner.scheduling.dials import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST, charge
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST, charge
 
 
 def machine(cpu: int, price: float) -> InstanceType:

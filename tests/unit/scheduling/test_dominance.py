@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joiner.catalog.stock import flags
-from joiner.scheduling.dominance import undominated
+from joiner.scheduling.nodes.dominance import undominated
 
 SIZES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 7)), max_size=40)
 

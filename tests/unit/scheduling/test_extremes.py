@@ -23,10 +23,10 @@ from joiner.catalog.market import RESERVED_DIVISOR
 from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
-from joiner.scheduling.classes import PodClass, Step
 from joiner.scheduling.effort import Tries, Unlimited
+from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -31,18 +31,18 @@ from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
 from joiner.scheduling import schedule as scheduling
-from joiner.scheduling.claims import Openings
-from joiner.scheduling.desk import Desk
-from joiner.scheduling.dials import NODE_PRICE
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.firstfit import InTurn
-from joiner.scheduling.lpround import RepricedRun, RoundedRun
+from joiner.scheduling.engine.firstfit import NothingNew, Run
+from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.nodes.openclaim import Openings
+from joiner.scheduling.planners.firstfitvariants import InTurn
+from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
+from joiner.scheduling.planners.podsizes import Share, Size
+from joiner.scheduling.planners.queuereorder import rescued
+from joiner.scheduling.planners.valuegreedy import PricedRun
 from joiner.scheduling.problem import Problem, Storage
-from joiner.scheduling.reorder import rescued
-from joiner.scheduling.run import NothingNew, Run
 from joiner.scheduling.schedule import BY_HAND, schedule
-from joiner.scheduling.sizes import Share, Size
-from joiner.scheduling.worth import PricedRun
+from joiner.scheduling.tuning import NODE_PRICE
 
 TEAM = "example.com/team"
 BY_PROGRAMME = (RoundedRun, RepricedRun)

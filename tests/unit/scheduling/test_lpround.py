@@ -16,12 +16,12 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.pod import Pod
-from joiner.scheduling.bound import bound
-from joiner.scheduling.certificate import in_pieces
+from joiner.scheduling.bound.dualprices import in_pieces
+from joiner.scheduling.bound.lowerbound import bound
+from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.lpround import RoundedRun
+from joiner.scheduling.planners.lprounding import RoundedRun
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.relaxation import relaxed
 
 
 def pods(name: str, count: int, cpu: str, memory: str, **spec: Any) -> list[Pod]:

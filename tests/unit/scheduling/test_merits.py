@@ -18,10 +18,10 @@ from tests.builders import (
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod
-from joiner.scheduling import merits
-from joiner.scheduling.merits import Purchase, costs, purchase, wishes
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
+from joiner.scheduling.whatif import alternatives
+from joiner.scheduling.whatif.alternatives import Purchase, costs, purchase, wishes
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 ON_DEMAND = node_pool("dear", [requirement(CAPACITY_TYPE, "In", "on-demand")], weight=10)
@@ -53,8 +53,10 @@ def test_a_pool_that_could_not_take_the_pods_says_why() -> None:
 @pytest.mark.parametrize(
     ("spec", "cheaper"),
     [
-        pytest.param({"cpu": "3"}, {merits.TOO_SMALL: 2}, id="size"),
-        pytest.param({"nodeSelector": {"node.kubernetes.io/instance-type": "m-4"}}, {merits.EXCLUDED: 1}, id="label"),
+        pytest.param({"cpu": "3"}, {alternatives.TOO_SMALL: 2}, id="size"),
+        pytest.param(
+            {"nodeSelector": {"node.kubernetes.io/instance-type": "m-4"}}, {alternatives.EXCLUDED: 1}, id="label"
+        ),
     ],
 )
 def test_types_that_cost_less_are_counted_by_why_they_would_not_do(
@@ -122,7 +124,7 @@ def test_wishes_of_large_workloads_come_first() -> None:
 
 @pytest.mark.parametrize(("pods_", "most"), [(0, 20), (1000, 20), (2000, 10), (100_000, 3)])
 def test_the_more_pods_there_are_the_fewer_wishes_are_priced(pods_: int, most: int) -> None:
-    assert merits.affordable(pods_) == most
+    assert alternatives.affordable(pods_) == most
 
 
 def owned(number: int, owner: str = "db") -> Pod:
@@ -175,8 +177,8 @@ def test_a_preference_that_excludes_nothing_is_not_named(spec: dict[str, Any]) -
 
 
 def test_a_plan_without_preferences_is_compared_only_where_there_are_some() -> None:
-    assert merits.without_preferences(problem([pod(topologySpreadConstraints=[spread_over("web")])])) is None
-    loose = merits.without_preferences(problem([pod(affinity=likes(ZONE, "a"))]))
+    assert alternatives.without_preferences(problem([pod(topologySpreadConstraints=[spread_over("web")])])) is None
+    loose = alternatives.without_preferences(problem([pod(affinity=likes(ZONE, "a"))]))
 
     assert loose is not None
     assert loose.pods[0].spec == pod().spec
@@ -186,7 +188,7 @@ def test_what_the_order_of_pools_costs_is_found_by_asking_another_first() -> Non
     question = problem(pods(3), ON_DEMAND, SPOT)
     plan = schedule(question)
 
-    found = merits.best_order(question, plan, 9)
+    found = alternatives.best_order(question, plan, 9)
 
     assert found is not None
     assert found[0] == "cheap"
@@ -196,13 +198,13 @@ def test_what_the_order_of_pools_costs_is_found_by_asking_another_first() -> Non
 def test_where_the_first_pool_is_the_cheapest_there_is_nothing_to_tell() -> None:
     question = problem(pods(3), SPOT, node_pool("aaa", [requirement(CAPACITY_TYPE, "In", "on-demand")]))
 
-    assert merits.best_order(question, schedule(question), 9) is None
+    assert alternatives.best_order(question, schedule(question), 9) is None
 
 
 def test_a_plan_without_spread_is_compared_only_where_there_is_spread() -> None:
     spread = problem(pods(6, cpu="500m", topologySpreadConstraints=[spread_over("web", HOSTNAME)]))
-    price = merits.compared(merits.without_spread(spread), schedule(spread))
+    price = alternatives.compared(alternatives.without_spread(spread), schedule(spread))
 
-    assert merits.without_spread(problem(pods(3))) is None
+    assert alternatives.without_spread(problem(pods(3))) is None
     assert price is not None
     assert price < schedule(spread).price

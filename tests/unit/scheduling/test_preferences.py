@@ -9,7 +9,7 @@ from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.nodepool import NodePool
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.preferences import steps, wishes
+from joiner.scheduling.pods.preferences import steps, wishes
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.schedule import schedule
 

@@ -28,9 +28,9 @@ from joiner.model.nodepool import NodePool
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.requirements import similar_key
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.plan import ITSELF, Reason, Refusal
 from joiner.scheduling.problem import Problem, Storage
-from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
 TAINTS = [{"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]

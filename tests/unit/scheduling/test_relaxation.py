@@ -5,7 +5,7 @@ from itertools import permutations
 from tests.builders import instance_type, node_pool, offering, pods, problem
 
 from joiner.model.labels import ZONE
-from joiner.scheduling.relaxation import relaxed
+from joiner.scheduling.bound.relaxation import relaxed
 
 
 def test_the_kinds_come_in_one_order_whatever_order_they_are_sold_in() -> None:

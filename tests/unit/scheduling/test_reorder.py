@@ -20,10 +20,10 @@ from tests.builders import (
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.planners.queuereorder import reordered
 from joiner.scheduling.problem import Policy, Problem
-from joiner.scheduling.reorder import reordered
 from joiner.scheduling.reporter import NOTHING_NEW
-from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import SMALL, schedule
 
 STEADY = {CAPACITY_TYPE: ON_DEMAND}

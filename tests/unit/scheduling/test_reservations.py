@@ -11,11 +11,11 @@ from joiner.catalog.market import RESERVED_DIVISOR, InstanceType
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.nodes.reservations import Reservations
 from joiner.scheduling.plan import Plan
+from joiner.scheduling.planners.valuegreedy import PricedRun
 from joiner.scheduling.problem import Policy
-from joiner.scheduling.reservations import Reservations
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.worth import PricedRun
 
 NAMES = ("x", "y", "z")
 

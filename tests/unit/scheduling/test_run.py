@@ -11,8 +11,8 @@ from joiner.model.codec import decode
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.run import Run
 
 
 def pod(name: str, cpu: str, port: int = 0, **spec: Any) -> Pod:

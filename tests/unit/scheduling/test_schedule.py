@@ -5,8 +5,8 @@ from tests.builders import node_pool, pod, pods, problem, requirement
 
 from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.scheduling.effort import Unlimited
+from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.run import Run
 from joiner.scheduling.schedule import schedule
 
 

@@ -11,8 +11,8 @@ from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
+from joiner.scheduling.pods.defaultspread import ConfigProblem, Controller, Selectors, configured, with_defaults
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.spreaddefaults import ConfigProblem, Controller, Selectors, configured, with_defaults
 
 BY_HOST = {"topologyKey": HOSTNAME, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 

@@ -10,7 +10,7 @@ from joiner.model.labels import ZONE
 from joiner.model.pod import ContainerPort
 from joiner.model.taints import Taint
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.standing import objections
+from joiner.scheduling.whatif.existingnodes import objections
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "taints": ({"taints": (Taint(key="x", effect="NoSchedule"),)}, {}, "taints", "the pod does not tolerate x:NoSchedule"),

@@ -12,7 +12,7 @@ from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.topology import AFFINITY, ANTI_AFFINITY, SPREAD, Group, Kind, selector_of
+from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Group, Kind, selector_of
 
 ANY = Requirement(ZONE, complement=True)
 

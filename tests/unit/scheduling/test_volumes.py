@@ -11,9 +11,9 @@ from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.meta import replace
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.scheduling.plan import Plan
+from joiner.scheduling.pods.volumetopology import Shelf
 from joiner.scheduling.problem import Storage
 from joiner.scheduling.schedule import schedule
-from joiner.scheduling.volumes import Shelf
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 

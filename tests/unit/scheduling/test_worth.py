@@ -6,7 +6,7 @@ from tests.builders import instance_type, offering, pods, problem
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.worth import PricedRun
+from joiner.scheduling.planners.valuegreedy import PricedRun
 
 MACHINE = instance_type(
     "only",

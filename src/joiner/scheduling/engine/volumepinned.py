@@ -1,0 +1,41 @@
+"""Pods that their volumes hold in one place, and that have to wait until spread lets them go there."""
+
+from joiner.model.labels import HOSTNAME
+from joiner.requirements import Requirements
+from joiner.scheduling.pods.podclass import PodClass
+from joiner.scheduling.topology.group import SPREAD, Group
+
+
+class Held:
+    """Who waits, by group and place.
+
+    A pod that may go anywhere takes any domain that is as empty as the others, also the one that somebody waits for. So
+    whoever waits is asked again as soon as one more pod of the group is placed, before anybody else has a turn.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Group, dict[tuple[Requirements, ...], list[int]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def wait(self, each: PodClass, position: int) -> None:
+        """A pod was refused; only one that is held somewhere and must spread is called back."""
+        for group in _spread(each):
+            self._waiting.setdefault(group, {}).setdefault(each.volumes.places, []).append(position)
+
+    def go(self, each: PodClass, position: int) -> None:
+        """A pod waits no longer."""
+        for group in _spread(each):
+            self._waiting[group][each.volumes.places].remove(position)
+
+    def beside(self, placed: PodClass) -> list[int]:
+        """One pod for each place that somebody of the same group waits for: where it is refused, so are the others."""
+        places = [there for group in placed.counted for there in self._waiting.get(group, {}).values()]
+        return list(dict.fromkeys(positions[0] for positions in places if positions))
+
+
+def _spread(each: PodClass) -> list[Group]:
+    if not each.held or not each.steps:
+        return []
+    return [group for group, _ in each.steps[0].groups if group.kind == SPREAD and group.key != HOSTNAME]

@@ -1,0 +1,110 @@
+"""Claims of a run that has ended, taken apart and put together anew.
+
+Whatever topology has decided stays as it is: pods that any group concerns stay in the domains of the claim they come from.
+Whether they may be on other hosts is for the caller to know.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from joiner.model.pod import ContainerPort
+from joiner.requirements import Requirements
+from joiner.scheduling.nodes.openclaim import Claim
+from joiner.scheduling.nodes.resourcefit import Amounts
+from joiner.scheduling.pods.podclass import PodClass, Step
+
+if TYPE_CHECKING:
+    from joiner.scheduling.engine.firstfit import Run
+
+
+class Bundle(NamedTuple):
+    """Pods of a claim that no rule can tell apart, by position."""
+
+    each: PodClass
+    step: Step
+    positions: list[int]
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing but the pods' own wishes says where they may be."""
+        each, step = self.each, self.step
+        return not (step.groups or each.kept_out or each.counted or step.marks or any(step.places))
+
+
+def bundles(claim: Claim) -> list[Bundle]:
+    """The claim's pods, the largest first."""
+    found: dict[tuple[int, int], Bundle] = {}
+    for each, positions, step in claim.parties:
+        found.setdefault((each.number, id(step)), Bundle(each, step, [])).positions.extend(positions)
+
+    def share(bundle: Bundle) -> float:
+        return max((a / of for a, of in zip(bundle.each.amounts, claim.amounts, strict=True) if of), default=0.0)
+
+    return sorted(found.values(), key=lambda bundle: (-share(bundle), bundle.each.number, bundle.positions[0]))
+
+
+class Part(NamedTuple):
+    """Some of a claim's pods, as far as a node for them must know."""
+
+    requirements: Requirements
+    free: bool
+    amounts: Amounts
+    ports: tuple[ContainerPort, ...]
+    attached: Mapping[str, frozenset[str]]
+
+
+class Workbench:
+    """Makes parts of one claim, and says what they could be bought as."""
+
+    def __init__(self, run: "Run", whole: Claim) -> None:
+        self._run = run
+        self._whole = whole
+        self._sample = Claim(-1, whole.template)
+
+    def nothing(self) -> Part:
+        """A part without any pods."""
+        return Part(self._whole.template.requirements, True, (0,) * len(self._run.names), (), {})
+
+    def plus(self, part: Part, bundle: Bundle, count: int) -> Part | None:
+        """The part with more pods; nothing if they cannot agree on a node.
+
+        What pods ask for holds alone where nobody else has a say; else the part must be what the whole claim had to be.
+        """
+        free = part.free and bundle.free
+        joined = self._run.joined.of(part.requirements, bundle.step.requirements) if free else self._whole.requirements
+        if joined is None:
+            return None
+        each = bundle.each
+        amounts = tuple(own + count * more for own, more in zip(part.amounts, each.amounts, strict=True))
+        attached = dict(part.attached)
+        for driver, volumes in each.volumes.attachments.items():
+            attached[driver] = attached.get(driver, frozenset()) | volumes
+        return Part(joined, free, amounts, (*part.ports, *each.ports), attached)
+
+    def sample(self, part: Part) -> Claim | None:
+        """A claim for the part, to be looked at until the next one is asked for; nothing where it cannot be bought."""
+        return self._filled(self._sample, part)
+
+    def claim(self, part: Part) -> Claim | None:
+        """A claim for the part, to keep; it still has no pods and no number of its own."""
+        return self._filled(Claim(-1, self._whole.template), part)
+
+    def _filled(self, claim: Claim, part: Part) -> Claim | None:
+        claim.requirements, claim.amounts = part.requirements, part.amounts
+        claim.ports, claim.attached = list(part.ports), dict(part.attached)
+        claim.units, claim.min_values = 0, self._whole.min_values
+        claim.first_units = self._whole.first_units
+        self._run.openings.widen(claim)
+        flexible = not claim.min_values or self._is_flexible(claim)
+        return claim if claim.units and flexible else None
+
+    def _is_flexible(self, claim: Claim) -> bool:
+        """Whether minValues hold; the cheapest of very many types need not be as different as all of them."""
+        missing = self._run.flexible[claim.template.name].missing
+        few = claim.units.bit_count() <= self._run.policy.types_max
+        return few and not missing(claim.min_values, claim.units, claim.requirements)
+
+
+def fresh_number(run: "Run") -> int:
+    """A number that no claim of the run has."""
+    return max((claim.number for claim in run.claims), default=-1) + 1
