@@ -32,8 +32,8 @@ from joiner.model.pod import Pod
 from joiner.options import Options
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.sim.play import play
-from joiner.sim.story import read
+from joiner.sim.story.format import read
+from joiner.sim.story.player import play
 from joiner.sim.world import World
 from joiner.state.cluster import Cluster
 from joiner.state.question import problem

@@ -5,10 +5,10 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from joiner.kube.client import Client, WatchEvent
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.client import Call, Meddler, NoMeddler, Told
-from joiner.sim.loop import VirtualClock, VirtualLoop, run
+from joiner.sim.apiserver.client import Call, Meddler, NoMeddler, Told
+from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.play import play
-from joiner.sim.story import read
+from joiner.sim.story.format import read
+from joiner.sim.story.player import play
 from joiner.sim.trace import Trace
 
 FOLDER = Path(__file__).parent / "stories"

@@ -15,10 +15,10 @@ from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodCondition
-from joiner.sim import volumes
 from joiner.sim import workloads as makers
-from joiner.sim.binder import Binder
-from joiner.sim.client import Meddler
+from joiner.sim.apiserver.client import Meddler
+from joiner.sim.scheduler.scheduler import Binder
+from joiner.sim.volumes import provisioner
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -119,7 +119,7 @@ def in_town(
 
         for name, people, indexes, meddler in (
             ("workloads", makers.controllers, makers.INDEXES, workloads),
-            ("volumes", volumes.controllers, volumes.INDEXES, None),
+            ("volumes", provisioner.controllers, provisioner.INDEXES, None),
         ):
             if name in absent:
                 continue

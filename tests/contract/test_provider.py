@@ -27,11 +27,11 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.cloud import PretendCloud
-from joiner.sim.door import PretendProvider
-from joiner.sim.loop import VirtualClock, VirtualLoop
+from joiner.sim.apiserver.server import ApiServer
+from joiner.sim.cloud.cloud import PretendCloud
+from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from joiner.cli.main import cli
 from joiner.cli.scenario import read
 from joiner.scheduling import tuning
 from joiner.scheduling.schedule import schedule
-from joiner.sim.hunt import hunt
+from joiner.sim.hunt.hunt import hunt
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = Path(__file__).parent / "digests.txt"

@@ -18,8 +18,8 @@ from joiner.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from joiner.model.resources import of
 from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint
-from joiner.sim.loop import EPOCH
-from joiner.sim.merge import as_written, merged
+from joiner.sim.apiserver.mergepatch import as_written, merged
+from joiner.sim.virtualtime import EPOCH
 
 WORDS = st.sampled_from(["", "a", "b"])
 NAMES = st.sampled_from(["a", "b", "c"])

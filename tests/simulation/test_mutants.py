@@ -30,8 +30,8 @@ from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
 from joiner.scheduling.nodes.openclaim import Openings
 from joiner.scheduling.nodes.reservations import Reservations
-from joiner.sim.generate import Made, make
-from joiner.sim.hunt import hunt
+from joiner.sim.hunt.hunt import hunt
+from joiner.sim.hunt.randomworld import Made, make
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

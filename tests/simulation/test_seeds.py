@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.generate import make
-from joiner.sim.hunt import REQUIRED, Outcome, hunt, missing
+from joiner.sim.hunt.hunt import REQUIRED, Outcome, hunt, missing
+from joiner.sim.hunt.randomworld import make
 
 SEEDS = int(os.environ.get("JOINER_SEEDS", "200"))
 """How many seeds are played. A second version of Python plays fewer: they differ in nothing but speed."""

@@ -13,8 +13,8 @@ import click
 from joiner.cli import output
 from joiner.cli.output import Column, Table
 from joiner.cli.stepfile import steps_to
-from joiner.sim.hunt import HOURS, Outcome, hunt, missing
-from joiner.sim.phrases import counted
+from joiner.sim.hunt.hunt import HOURS, Outcome, hunt, missing
+from joiner.sim.story.phrases import counted
 from joiner.sim.trace import Trace
 
 ENOUGH: Final = 100

@@ -11,13 +11,13 @@ from joiner.cli.output import JSON, TABLE
 from joiner.cli.stepfile import steps_to
 from joiner.model.duration import Duration, DurationError
 from joiner.model.meta import replace
-from joiner.sim.bounds import LONGEST
-from joiner.sim.chronicle import Teller
-from joiner.sim.phrases import clock_time
-from joiner.sim.play import Played, play
-from joiner.sim.rehearsal import prepared
-from joiner.sim.stage import Unplayable
-from joiner.sim.story import Story, StoryError
+from joiner.sim.story.format import Story, StoryError
+from joiner.sim.story.limits import LONGEST
+from joiner.sim.story.narrator import Teller
+from joiner.sim.story.phrases import clock_time
+from joiner.sim.story.player import Played, play
+from joiner.sim.story.steps import Unplayable
+from joiner.sim.story.validation import prepared
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
 

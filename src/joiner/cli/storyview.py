@@ -9,10 +9,10 @@ import click
 from joiner.cli import output
 from joiner.cli.output import Cell, Column, Table
 from joiner.model import labels
-from joiner.sim.chronicle import quantile
-from joiner.sim.phrases import clock_time, counted, wait
-from joiner.sim.play import Played, Verdict
-from joiner.sim.story import Story
+from joiner.sim.story.format import Story
+from joiner.sim.story.narrator import quantile
+from joiner.sim.story.phrases import clock_time, counted, wait
+from joiner.sim.story.player import Played, Verdict
 from joiner.sim.world import World
 
 

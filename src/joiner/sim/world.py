@@ -27,18 +27,19 @@ from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet
 from joiner.options import Options
-from joiner.sim import nodepeople, workloads
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.binder import Binder
-from joiner.sim.client import Meddler
-from joiner.sim.cloud import CloudMeddler, PretendCloud
-from joiner.sim.door import PretendProvider
-from joiner.sim.kubelet import Habits
-from joiner.sim.loop import VirtualClock, VirtualLoop
-from joiner.sim.machines import Pace
+from joiner.sim import workloads
+from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.server import ApiServer
+from joiner.sim.cloud.cloud import CloudMeddler, PretendCloud
+from joiner.sim.cloud.machines import Pace
+from joiner.sim.cloud.provider import PretendProvider
+from joiner.sim.kubelet import assembly
+from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.scheduler.scheduler import Binder
 from joiner.sim.trace import Trace
-from joiner.sim.volumes import INDEXES as VOLUME_INDEXES
-from joiner.sim.volumes import controllers as volume_people
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop
+from joiner.sim.volumes.provisioner import INDEXES as VOLUME_INDEXES
+from joiner.sim.volumes.provisioner import controllers as volume_people
 
 JOINER: Final = "joiner"
 KINDS: Final[tuple[type[KubeObject], ...]] = (
@@ -106,14 +107,14 @@ class World:
     def _people(self) -> Manager:
         """Everybody who is neither the server, the cloud nor us."""
         client = self.server.client("people")
-        informers = Informers(client, _indexes(workloads.INDEXES, nodepeople.INDEXES, VOLUME_INDEXES))
+        informers = Informers(client, _indexes(workloads.INDEXES, assembly.INDEXES, VOLUME_INDEXES))
         return Manager(
             informers,
             (
                 *workloads.controllers(client=client, informers=informers, clock=self.clock),
                 Binder(client=client, informers=informers, clock=self.clock),
                 *volume_people(client=client, informers=informers, clock=self.clock),
-                *nodepeople.node_people(
+                *assembly.node_people(
                     client=client,
                     informers=informers,
                     machines=self.cloud.machines,

@@ -20,10 +20,10 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import UNREGISTERED
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.client import Call, NoMeddler
-from joiner.sim.loop import VirtualClock, VirtualLoop, run
+from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 
 TYPE = "c-1x-amd64-linux"
 

@@ -18,14 +18,14 @@ from joiner.model.node import Node, NodeCondition
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.options import read
-from joiner.sim import casting
-from joiner.sim.client import Meddler
-from joiner.sim.cloud import CloudMeddler
-from joiner.sim.door import PretendProvider
-from joiner.sim.kubelet import Habits
-from joiner.sim.loop import VirtualLoop, run
-from joiner.sim.machines import Machine, Pace
-from joiner.sim.story import Deploy, Given, PoolWords, Reservation
+from joiner.sim.apiserver.client import Meddler
+from joiner.sim.cloud.cloud import CloudMeddler
+from joiner.sim.cloud.machines import Machine, Pace
+from joiner.sim.cloud.provider import PretendProvider
+from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.story import objects
+from joiner.sim.story.format import Deploy, Given, PoolWords, Reservation
+from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
 SETTLED_S = 120.0
@@ -180,7 +180,7 @@ def in_clinic(
         words = {"name": "default", "capacity_types": ("on-demand",), **pool}
         given = Given(nodepools=(PoolWords(**words),), reservations=reservations)
         web = Deploy(deploy="web", replicas=0 if "replicas" in pool else nodes, apart="hostname", **(pod or {}))
-        world.load((casting.node_class(given, Path()), *casting.pools(given), *casting.workload(web)))
+        world.load((objects.node_class(given, Path()), *objects.pools(given), *objects.workload(web)))
         await world.start()
         await asyncio.sleep(SETTLED_S)
         await test(Clinic(world))

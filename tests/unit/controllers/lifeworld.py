@@ -36,13 +36,13 @@ from joiner.model.taints import UNREGISTERED, Taint
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.client import Meddler
-from joiner.sim.cloud import CloudMeddler, Hook, PretendCloud
-from joiner.sim.door import PretendProvider
-from joiner.sim.loop import VirtualClock, VirtualLoop, run
-from joiner.sim.machines import Pace
+from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.server import ApiServer
+from joiner.sim.cloud.cloud import CloudMeddler, Hook, PretendCloud
+from joiner.sim.cloud.machines import Pace
+from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 
 K = TypeVar("K", bound=KubeObject)
 REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from joiner.controllers.batcher import Batcher
-from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.virtualtime import VirtualLoop, run
 
 
 def closed_at(triggers: Sequence[tuple[float, str]], within_s: float | None = None) -> tuple[bool, float]:

@@ -30,7 +30,7 @@ from joiner.model.quantity import parse
 from joiner.model.resources import of
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.sim.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoMeddler
 from joiner.state import drift
 from joiner.state.hashing import nodepool_hash
 

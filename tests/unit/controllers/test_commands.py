@@ -13,7 +13,7 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import DISRUPTED
-from joiner.sim.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoMeddler
 
 
 def commands(clinic: Clinic) -> Commands:

@@ -12,7 +12,7 @@ from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.policy import PodDisruptionBudget
-from joiner.sim.client import Call, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, NoMeddler, Told
 
 MINUTE = 60.0
 BUDGET = decode(

@@ -9,7 +9,7 @@ from joiner.cloud.errors import Transient
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud import NoCloudMeddler
+from joiner.sim.cloud.cloud import NoCloudMeddler
 
 MINUTE = 60.0
 

@@ -17,8 +17,8 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import Taint
 from joiner.options import Options
-from joiner.sim.client import Call, NoMeddler
-from joiner.sim.cloud import Hook, NoCloudMeddler
+from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.cloud.cloud import Hook, NoCloudMeddler
 
 MINUTE = 60.0
 STARTUP = {"key": "example.com/starting", "effect": "NoSchedule"}

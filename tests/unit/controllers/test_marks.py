@@ -23,7 +23,7 @@ from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.sim.loop import EPOCH
+from joiner.sim.virtualtime import EPOCH
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE

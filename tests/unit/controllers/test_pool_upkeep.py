@@ -14,7 +14,7 @@ from joiner.model.conditions import Condition, is_true
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 from joiner.state.hashing import HASH_VERSION, nodepool_hash
 

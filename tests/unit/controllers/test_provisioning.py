@@ -21,7 +21,7 @@ from joiner.model.nodepool import NodePool, NodePoolSpec
 from joiner.model.pod import PodStatus
 from joiner.model.taints import DISRUPTED
 from joiner.scheduling.schedule import schedule
-from joiner.sim.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoMeddler
 
 UNREADY = "NodePool p: left out: it is not ready"
 ONLY_SPOT = [requirement(CAPACITY_TYPE, "In", "spot")]

@@ -13,7 +13,7 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.workload import Deployment
-from joiner.sim.cloud import NoCloudMeddler
+from joiner.sim.cloud.cloud import NoCloudMeddler
 
 FAULT = "KWOKRebootRequired"
 

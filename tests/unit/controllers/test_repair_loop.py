@@ -22,11 +22,11 @@ from joiner.model.pod import PodResourceClaim
 from joiner.model.quantity import parse
 from joiner.model.workload import Deployment
 from joiner.options import OptionsError, read
-from joiner.sim.client import Call, NoMeddler
-from joiner.sim.cloud import PretendCloud
-from joiner.sim.door import PretendProvider
-from joiner.sim.loop import VirtualLoop, run
-from joiner.sim.story import Reservation
+from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.cloud.cloud import PretendCloud
+from joiner.sim.cloud.provider import PretendProvider
+from joiner.sim.story.format import Reservation
+from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 from joiner.state.cost import DISRUPTION_COST
 

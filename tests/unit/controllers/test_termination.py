@@ -16,7 +16,7 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
-from joiner.sim.client import Call, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, NoMeddler, Told
 from joiner.state import drain
 
 MINUTE = 60.0

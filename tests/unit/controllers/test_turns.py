@@ -9,7 +9,7 @@ from joiner.model.labels import ZONE
 from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus
 from joiner.scheduling.schedule import schedule
-from joiner.sim.loop import EPOCH
+from joiner.sim.virtualtime import EPOCH
 from joiner.state.cluster import Cluster
 
 OPTION = pool_option(node_pool())

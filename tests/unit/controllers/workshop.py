@@ -37,8 +37,8 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.scheduling.pods.defaultspread import Defaults
-from joiner.sim.client import Meddler
-from joiner.sim.loop import EPOCH
+from joiner.sim.apiserver.client import Meddler
+from joiner.sim.virtualtime import EPOCH
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
 

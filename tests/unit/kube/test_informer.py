@@ -13,7 +13,7 @@ from joiner.kube.tasks import Tasks
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.sim.client import Call, Told
+from joiner.sim.apiserver.client import Call, Told
 
 
 def node(name: str, **labels: str) -> Node:

@@ -5,7 +5,7 @@ import pytest
 
 from joiner.kube.controller import Backoff
 from joiner.kube.queue import Queue
-from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.virtualtime import VirtualLoop, run
 
 
 def with_queue(test: Callable[[Queue[str], VirtualLoop, list[float]], object], until: float = 100.0) -> list[float]:

@@ -4,7 +4,7 @@ from random import Random
 import pytest
 
 from joiner.kube.tasks import Tasks
-from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.virtualtime import VirtualLoop, run
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2], ids=["in order", "shuffled", "shuffled otherwise"])

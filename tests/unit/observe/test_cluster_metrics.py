@@ -9,11 +9,11 @@ from prometheus_client import generate_latest
 
 from joiner.kube.tasks import Tasks
 from joiner.options import Options
-from joiner.sim import casting
-from joiner.sim.loop import VirtualLoop, run
-from joiner.sim.outages import Outages
-from joiner.sim.stage import Stage
-from joiner.sim.story import read
+from joiner.sim.cloud.outages import Outages
+from joiner.sim.story import objects
+from joiner.sim.story.format import read
+from joiner.sim.story.steps import Stage
+from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
 STORY = """
@@ -29,7 +29,7 @@ def scraped(**options: Any) -> str:
     async def play(loop: VirtualLoop) -> str:
         story = read(STORY, "story.yaml", Path())
         world = World(loop, seed=1, options=Options(**options))
-        world.load([casting.node_class(story.given, Path(), world.clock.now()), *casting.pools(story.given)])
+        world.load([objects.node_class(story.given, Path(), world.clock.now()), *objects.pools(story.given)])
         await world.start()
         await Stage(world, Tasks(), Path(), Outages()).play(story.when[0].step)
         await asyncio.sleep(180)

@@ -15,8 +15,8 @@ from joiner.model.node import Node, NodeCondition, NodeStatus
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod, PodStatus
 from joiner.model.workload import ReplicaSet
-from joiner.sim.apiserver import Write
-from joiner.sim.loop import EPOCH
+from joiner.sim.apiserver.server import Write
+from joiner.sim.virtualtime import EPOCH
 
 
 def owner(thing: Any, uid: str = "") -> OwnerReference:

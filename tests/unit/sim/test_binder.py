@@ -11,10 +11,10 @@ from joiner.model.affinity import SCHEDULE_ANYWAY
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, condition
-from joiner.sim.client import Call, NoMeddler
-from joiner.sim.places import Places
-from joiner.sim.placing import Question, check_placement
-from joiner.sim.ranking import Views, Wishes, choose, class_signature
+from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.scheduler.clusterindex import Places
+from joiner.sim.scheduler.predicates import Question, check_placement
+from joiner.sim.scheduler.scoring import Views, Wishes, choose, class_signature
 
 ZONE = "topology.kubernetes.io/zone"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

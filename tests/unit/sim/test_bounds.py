@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.rehearsal import rehearse
-from joiner.sim.story import StoryError, read
+from joiner.sim.story.format import StoryError, read
+from joiner.sim.story.validation import rehearse
 
 STORY = """
 story: numbers that make sense

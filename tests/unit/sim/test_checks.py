@@ -9,8 +9,8 @@ from joiner.model.codec import decode
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.sim.checks import DEADLINE, DO_NOT_DISRUPT, Checks
-from joiner.sim.loop import VirtualLoop, run
+from joiner.sim.hunt.checkers import DEADLINE, DO_NOT_DISRUPT, Checks
+from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import JOINER, World
 
 

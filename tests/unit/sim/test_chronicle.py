@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.chronicle import quantile
-from joiner.sim.play import Played, play
-from joiner.sim.story import read
+from joiner.sim.story.format import read
+from joiner.sim.story.narrator import quantile
+from joiner.sim.story.player import Played, play
 
 STORY = """
 story: what is told of

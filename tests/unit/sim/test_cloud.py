@@ -15,12 +15,12 @@ from joiner.cloud.provider import Instance, K
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud import Device, Fate, PretendCloud, allocatable
-from joiner.sim.door import PretendProvider
-from joiner.sim.loop import EPOCH, VirtualClock, VirtualLoop, run
-from joiner.sim.machines import Birth, Machine
-from joiner.sim.market import Lot
+from joiner.sim.cloud.cloud import Device, Fate, PretendCloud, allocatable
+from joiner.sim.cloud.machines import Birth, Machine
+from joiner.sim.cloud.market import Lot
+from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import EPOCH, VirtualClock, VirtualLoop, run
 
 SMALL, LARGE = "c-1x-amd64-linux", "c-2x-amd64-linux"
 ZONE = "test-zone-a"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.judging import looked_up
-from joiner.sim.play import play
-from joiner.sim.story import read
+from joiner.sim.story.expectations import looked_up
+from joiner.sim.story.format import read
+from joiner.sim.story.player import play
 
 DATA = {"status": {"nodes": 2}, "metadata": {"labels": {"example.com/team": "a"}}, "spec": {"taints": [{"key": "k"}]}}
 STORY = """

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from tests.builders import pod
 
 from joiner.kube.client import Key, key_of
-from joiner.sim.lines import Lines, Waiting
+from joiner.sim.scheduler.queue import Lines, Waiting
 
 DAWN = datetime(2030, 1, 7, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from joiner.sim import loop as loops
-from joiner.sim.loop import EPOCH, Deadlock, Standstill, VirtualClock, VirtualLoop, run
+from joiner.sim import virtualtime as loops
+from joiner.sim.virtualtime import EPOCH, Deadlock, Standstill, VirtualClock, VirtualLoop, run
 
 WORLD = """
 import asyncio

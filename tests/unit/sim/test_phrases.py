@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from joiner.model.duration import Duration
-from joiner.sim import phrases
-from joiner.sim.story import NeverJoin, Outage, Price, Reclaim, Shelf, Shortage, Withdraw
+from joiner.sim.story import phrases
+from joiner.sim.story.format import NeverJoin, Outage, Price, Reclaim, Shelf, Shortage, Withdraw
 
 SHORT = Duration.parse("90s")
 

@@ -11,10 +11,10 @@ from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.pod import Pod
 from joiner.model.resources import of
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.sim import fitting, nearness, placing, reaching
-from joiner.sim.loop import EPOCH
-from joiner.sim.places import Places, requests_of
-from joiner.sim.placing import Question, check_placement
+from joiner.sim.scheduler import nodefit, podtopology, predicates, volumefit
+from joiner.sim.scheduler.clusterindex import Places, requests_of
+from joiner.sim.scheduler.predicates import Question, check_placement
+from joiner.sim.virtualtime import EPOCH
 
 A = node("node-a", "a", labels={"size": "8", "team": "red"})
 B = node("node-b", "b")
@@ -61,7 +61,7 @@ TABLE = {
     "too little cpu left": (web(cpu="2"), [A, *on("node-a", web("x", cpu="3"))], ["insufficient cpu"]),
     "just enough left": (web(cpu="1"), [A, *on("node-a", web("x", cpu="3"))], []),
     "a resource it does not have": (web(extra={"gpu": "1"}), [A], ["insufficient gpu"]),
-    "too many pods": (web(), [node("node-a", has={"pods": "1"}), *on("node-a", web("x"))], [fitting.TOO_MANY_PODS]),
+    "too many pods": (web(), [node("node-a", has={"pods": "1"}), *on("node-a", web("x"))], [nodefit.TOO_MANY_PODS]),
     "cordoned": (web(), [node("node-a", unschedulable=True)], [
         "taint node.kubernetes.io/unschedulable:NoSchedule not tolerated"
     ]),
@@ -82,11 +82,11 @@ TABLE = {
         [NOT_TOLERATED.format("NoSchedule")],
     ),
     "selected": (web(nodeSelector={"team": "red"}), [A], []),
-    "not selected": (web(nodeSelector={"team": "blue"}), [A], [fitting.NOT_THE_NODE]),
+    "not selected": (web(nodeSelector={"team": "blue"}), [A], [nodefit.NOT_THE_NODE]),
     "larger than": (web(affinity=chosen_by(expression("size", "Gt", "7"))), [A], []),
-    "not larger than": (web(affinity=chosen_by(expression("size", "Gt", "8"))), [A], [fitting.NOT_THE_NODE]),
-    "less than no number": (web(affinity=chosen_by(expression("team", "Lt", "8"))), [A], [fitting.NOT_THE_NODE]),
-    "not in": (web(affinity=chosen_by(expression("team", "NotIn", "red"))), [A], [fitting.NOT_THE_NODE]),
+    "not larger than": (web(affinity=chosen_by(expression("size", "Gt", "8"))), [A], [nodefit.NOT_THE_NODE]),
+    "less than no number": (web(affinity=chosen_by(expression("team", "Lt", "8"))), [A], [nodefit.NOT_THE_NODE]),
+    "not in": (web(affinity=chosen_by(expression("team", "NotIn", "red"))), [A], [nodefit.NOT_THE_NODE]),
     "not in, absent": (web(affinity=chosen_by(expression("else", "NotIn", "red"))), [A], []),
     "by name": (
         web(affinity=chosen_by(expression("metadata.name", "In", "node-a"), field="matchFields")), [A], []
@@ -94,13 +94,13 @@ TABLE = {
     "by another name": (
         web(affinity=chosen_by(expression("metadata.name", "In", "b"), field="matchFields")),
         [A],
-        [fitting.NOT_THE_NODE],
+        [nodefit.NOT_THE_NODE],
     ),
     "a term that says nothing": (
-        web(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}), [A], [fitting.NOT_THE_NODE]
+        web(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}), [A], [nodefit.NOT_THE_NODE]
     ),
     "a port that is taken": (
-        web(ports=[80]), [A, *on("node-a", web("x", ports=[{"hostPort": 80, "hostIP": "10.0.0.1"}]))], [fitting.PORT_TAKEN]
+        web(ports=[80]), [A, *on("node-a", web("x", ports=[{"hostPort": 80, "hostIP": "10.0.0.1"}]))], [nodefit.PORT_TAKEN]
     ),
     "a port of another protocol": (
         web(ports=[80]), [A, *on("node-a", web("x", ports=[{"hostPort": 80, "protocol": "UDP"}]))], []
@@ -117,9 +117,9 @@ def test_a_node_and_its_own_pods_may_refuse(asked: Pod, there: list[KubeObject],
 SPREAD: dict[str, Any] = {"topologySpreadConstraints": [spread_over("web")]}
 LEAVING = replace(web("going"), metadata=replace(web("going").metadata, deletion_timestamp=EPOCH))
 OTHERS = {
-    "away from one on the node": (web(affinity=away_from("db")), on("node-a", web("x", "db")), [placing.UNWELCOME]),
+    "away from one on the node": (web(affinity=away_from("db")), on("node-a", web("x", "db")), [predicates.UNWELCOME]),
     "away from one in the zone": (
-        web(affinity=away_from("db", ZONE)), on("node-a2", web("x", "db")), [placing.UNWELCOME]
+        web(affinity=away_from("db", ZONE)), on("node-a2", web("x", "db")), [predicates.UNWELCOME]
     ),
     "away from one elsewhere": (web(affinity=away_from("db", ZONE)), on("node-b", web("x", "db")), []),
     "away from another namespace": (
@@ -128,41 +128,41 @@ OTHERS = {
     "away from a named namespace": (
         web(affinity=away_from("db", namespaces=["other"])),
         on("node-a", web("x", "db", namespace="other")),
-        [placing.UNWELCOME],
+        [predicates.UNWELCOME],
     ),
     "away from chosen namespaces": (
         web(affinity=away_from("db", namespaceSelector={"matchLabels": {"tier": "1"}})),
         on("node-a", web("x", "db", namespace="other")),
-        [placing.UNWELCOME],
+        [predicates.UNWELCOME],
     ),
     "somebody there wants it away": (
-        web(), on("node-a2", web("x", "db", affinity=away_from("web", ZONE))), [placing.UNWANTED]
+        web(), on("node-a2", web("x", "db", affinity=away_from("web", ZONE))), [predicates.UNWANTED]
     ),
     "somebody elsewhere wants it away": (web(), on("node-b", web("x", "db", affinity=away_from("web", ZONE))), []),
     "near to one in the zone": (web(affinity=near_to("db")), on("node-a2", web("x", "db")), []),
-    "near to one elsewhere": (web(affinity=near_to("db")), on("node-b", web("x", "db")), [placing.LONELY]),
-    "near to nobody": (web(affinity=near_to("db")), [], [placing.LONELY]),
+    "near to one elsewhere": (web(affinity=near_to("db")), on("node-b", web("x", "db")), [predicates.LONELY]),
+    "near to nobody": (web(affinity=near_to("db")), [], [predicates.LONELY]),
     "near to its own, the first": (web(affinity=near_to("web")), [], []),
-    "near to its own, elsewhere": (web(affinity=near_to("web")), on("node-b", web("x")), [placing.LONELY]),
+    "near to its own, elsewhere": (web(affinity=near_to("web")), on("node-b", web("x")), [predicates.LONELY]),
     "near to those of its version": (
         web(labels={"v": "2"}, affinity=near_to("web", matchLabelKeys=["v"])),
         on("node-a", web("x", labels={"v": "1"})) + on("node-b", web("y", labels={"v": "2"})),
-        [placing.LONELY],
+        [predicates.LONELY],
     ),
     "away from all other versions": (
         web(labels={"v": "2"}, affinity=away_from("web", mismatchLabelKeys=["v"])),
         on("node-a", web("x", labels={"v": "1"})),
-        [placing.UNWELCOME],
+        [predicates.UNWELCOME],
     ),
     "evenly": (web(**SPREAD), on("node-b", web("x")), []),
-    "unevenly": (web(**SPREAD), on("node-a", web("x")), [nearness.UNEVEN]),
+    "unevenly": (web(**SPREAD), on("node-a", web("x")), [podtopology.UNEVEN]),
     "evenly enough": (web(topologySpreadConstraints=[spread_over("web", skew=2)]), on("node-a", web("x")), []),
     "one who leaves does not count": (web(**SPREAD), on("node-a", LEAVING), []),
-    "no such label": (web(topologySpreadConstraints=[spread_over("web", "rack")]), [], [nearness.NO_DOMAIN]),
+    "no such label": (web(topologySpreadConstraints=[spread_over("web", "rack")]), [], [podtopology.NO_DOMAIN]),
     "too few domains": (
         web(topologySpreadConstraints=[spread_over("web", minDomains=3)]),
         on("node-a", web("x")) + on("node-b", web("y")),
-        [nearness.UNEVEN],
+        [podtopology.UNEVEN],
     ),
     "only nodes that it could use": (
         web(nodeSelector={ZONE: "a"}, **SPREAD), on("node-a", web("x")), []
@@ -170,10 +170,10 @@ OTHERS = {
     "also nodes that it could not use": (
         web(nodeSelector={ZONE: "a"}, topologySpreadConstraints=[spread_over("web", nodeAffinityPolicy="Ignore")]),
         on("node-a", web("x")),
-        [nearness.UNEVEN],
+        [podtopology.UNEVEN],
     ),
     "also nodes that it does not tolerate": (
-        web(topologySpreadConstraints=[spread_over("web")]), on("node-a", web("x")) + on("node-b", web("y")), [nearness.UNEVEN]
+        web(topologySpreadConstraints=[spread_over("web")]), on("node-a", web("x")) + on("node-b", web("y")), [podtopology.UNEVEN]
     ),
     "only nodes that it tolerates": (
         web(topologySpreadConstraints=[spread_over("web", nodeTaintsPolicy="Honor")]),
@@ -235,13 +235,13 @@ USER = pod("user", claims=["data"])
 VOLUMES: dict[str, tuple[list[KubeObject], list[str]]] = {
     "a claim that can wait": ([claim()], []),
     "a volume here": ([claim(volume="v"), volume()], []),
-    "a volume elsewhere": ([claim(volume="v"), volume(zone="b")], [reaching.VOLUME_ELSEWHERE]),
-    "a volume nobody knows": ([claim(volume="v")], [reaching.VOLUME_ELSEWHERE]),
-    "a class of another zone": ([claim(storage="only-b")], [reaching.VOLUME_ELSEWHERE]),
-    "promised to another node": ([claim(node="node-b")], [reaching.VOLUME_ELSEWHERE]),
+    "a volume elsewhere": ([claim(volume="v"), volume(zone="b")], [volumefit.VOLUME_ELSEWHERE]),
+    "a volume nobody knows": ([claim(volume="v")], [volumefit.VOLUME_ELSEWHERE]),
+    "a class of another zone": ([claim(storage="only-b")], [volumefit.VOLUME_ELSEWHERE]),
+    "promised to another node": ([claim(node="node-b")], [volumefit.VOLUME_ELSEWHERE]),
     "promised to a node that is gone": ([claim(node="node-z")], []),
     "one volume more than the node can have": (
-        [claim(), claim("x"), LIMIT, *on("node-a", pod("other", claims=["x"]))], [reaching.TOO_MANY_VOLUMES]
+        [claim(), claim("x"), LIMIT, *on("node-a", pod("other", claims=["x"]))], [volumefit.TOO_MANY_VOLUMES]
     ),
     "a volume that is there already": ([claim(), LIMIT, *on("node-a", pod("other", claims=["data"]))], []),
 }  # fmt: skip
@@ -256,14 +256,14 @@ def test_volumes_have_a_say(there: list[KubeObject], why: list[str]) -> None:
     ("there", "why"),
     [
         ([], "volume claim data does not exist"),
-        ([claim(storage="none")], reaching.VOLUME_UNBOUND),
+        ([claim(storage="none")], volumefit.VOLUME_UNBOUND),
         ([claim()], None),
         ([claim(storage="none", volume="v")], None),
     ],
     ids=["no claim", "a claim that nobody serves", "a claim that can wait", "a claim that is bound"],
 )
 def test_a_claim_may_keep_a_pod_from_every_node(there: list[KubeObject], why: str | None) -> None:
-    assert reaching.claim_problem(USER, places(LATE, *there)) == why
+    assert volumefit.claim_problem(USER, places(LATE, *there)) == why
 
 
 # -- where a pod is --------------------------------------------------------------------------------------------------------
@@ -276,9 +276,9 @@ STANDING: dict[str, tuple[Pod, list[KubeObject], list[str]]] = {
     "cordoned later": (web(), [node("node-a", unschedulable=True)], []),
     "company that left": (web(affinity=near_to("db")), [A], []),
     "uneven by now": (web(**SPREAD), [A, B, *on("node-a", web("x"))], []),
-    "bad company": (web(affinity=away_from("db")), [A, *on("node-a", web("x", "db"))], [placing.UNWELCOME]),
-    "not chosen": (web(nodeSelector={"team": "blue"}), [A], [fitting.NOT_THE_NODE]),
-    "its volume is elsewhere": (USER, [A, claim(volume="v"), volume(zone="b")], [reaching.VOLUME_ELSEWHERE]),
+    "bad company": (web(affinity=away_from("db")), [A, *on("node-a", web("x", "db"))], [predicates.UNWELCOME]),
+    "not chosen": (web(nodeSelector={"team": "blue"}), [A], [nodefit.NOT_THE_NODE]),
+    "its volume is elsewhere": (USER, [A, claim(volume="v"), volume(zone="b")], [volumefit.VOLUME_ELSEWHERE]),
 }
 
 
@@ -302,7 +302,7 @@ def test_a_pod_alike_that_it_dislikes_is_not_itself() -> None:
 def test_a_node_that_moves_takes_its_pods_along() -> None:
     known = places(A, node("node-a2", "a"), *on("node-a2", web("x", "db")))
     asked = web(affinity=away_from("db", ZONE))
-    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == [placing.UNWELCOME]
+    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == [predicates.UNWELCOME]
 
     known.apply(None, node("node-a2", "b"))
 

@@ -19,14 +19,14 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import CSINode, CSIVolumeSource, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from joiner.model.taints import UNREGISTERED, Taint
-from joiner.sim.apiserver import ApiServer
-from joiner.sim.kubelet import NOT_READY, Habits
-from joiner.sim.loop import VirtualClock, VirtualLoop, run
-from joiner.sim.machines import Birth, Machine, MachineRoom, Pace
-from joiner.sim.nodecare import UNREACHABLE
-from joiner.sim.nodepeople import INDEXES, node_people
-from joiner.sim.podlife import RUNS_FOR, STOPS_AFTER
+from joiner.sim.apiserver.server import ApiServer
+from joiner.sim.cloud.machines import Birth, Machine, MachineRoom, Pace
+from joiner.sim.kubelet.assembly import INDEXES, node_people
+from joiner.sim.kubelet.kubelet import NOT_READY, Habits
+from joiner.sim.kubelet.nodelifecycle import UNREACHABLE
+from joiner.sim.kubelet.podlifecycle import RUNS_FOR, STOPS_AFTER
 from joiner.sim.trace import Trace
+from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 
 STARTUP = Taint(key="example.com/preparing", effect="NoSchedule")
 GPU = "example.com/gpu"

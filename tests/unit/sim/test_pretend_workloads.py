@@ -14,11 +14,11 @@ from joiner.model.policy import PriorityClass, RuntimeClass
 from joiner.model.resources import of
 from joiner.model.storage import PersistentVolumeClaim
 from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet, WorkloadStatus
-from joiner.sim.client import Call, NoMeddler, Told
-from joiner.sim.loop import EPOCH
+from joiner.sim.apiserver.client import Call, NoMeddler, Told
+from joiner.sim.virtualtime import EPOCH
 from joiner.sim.workloads import admit
-from joiner.sim.workloads.jobs import wanted
-from joiner.sim.workloads.replicas import first_to_go, grown, shrunk
+from joiner.sim.workloads.deployment import first_to_go, grown, shrunk
+from joiner.sim.workloads.job import wanted
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 

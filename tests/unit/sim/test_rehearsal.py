@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.play import play
-from joiner.sim.rehearsal import prepared, rehearse
-from joiner.sim.story import StoryError, read
+from joiner.sim.story.format import StoryError, read
+from joiner.sim.story.player import play
+from joiner.sim.story.validation import prepared, rehearse
 
 GOOD = """
 story: everything that is named is there

@@ -10,7 +10,7 @@ from joiner.kube.tasks import Tasks
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.storage import StorageClass
-from joiner.sim.client import Told
+from joiner.sim.apiserver.client import Told
 
 
 def node(name: str) -> Node:

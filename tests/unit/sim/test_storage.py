@@ -4,7 +4,7 @@ from joiner.kube.client import ADDED, DELETED
 from joiner.kube.errors import Gone
 from joiner.model.meta import ObjectMeta
 from joiner.model.node import Node
-from joiner.sim.storage import Shelf
+from joiner.sim.apiserver.store import Shelf
 
 
 def shelf(count: int, history: int) -> Shelf[Node]:

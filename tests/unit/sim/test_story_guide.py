@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim import story
-from joiner.sim.laws import EXAMPLES
-from joiner.sim.rehearsal import rehearse
-from joiner.sim.story import PARTS, STEPS, Words
+from joiner.sim.story import format
+from joiner.sim.story.format import PARTS, STEPS, Words
+from joiner.sim.story.invariants import EXAMPLES
+from joiner.sim.story.validation import rehearse
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "stories.md").read_text(encoding="utf-8")
 SECTIONS = {
-    story.Given: "## given",
-    story.PoolWords: "### A pool",
-    story.Reservation: "### A reservation",
-    story.CloudWords: "### The cloud",
-    story.Shelf: "### The cloud",
-    story.Device: "### The cloud",
-    story.Hook: "### The cloud",
-    story.Expectation: "## then",
-    story.ClaimWords: "## then",
+    format.Given: "## given",
+    format.PoolWords: "### A pool",
+    format.Reservation: "### A reservation",
+    format.CloudWords: "### The cloud",
+    format.Shelf: "### The cloud",
+    format.Device: "### The cloud",
+    format.Hook: "### The cloud",
+    format.Expectation: "## then",
+    format.ClaimWords: "## then",
 }
 FIELDS = [(kind, field) for kind in (*PARTS, *STEPS) for field in kind.__struct_encode_fields__]
 
@@ -45,4 +45,4 @@ def test_what_is_shown_can_be_told(tmp_path: Path) -> None:
     shown = re.findall(r"(?ms)^```yaml\n(story:.*?)^```", PAGE)
     assert shown
     for text in shown:
-        rehearse(story.read(text, "stories.md", tmp_path))
+        rehearse(format.read(text, "stories.md", tmp_path))

@@ -1,0 +1,334 @@
+"""The pretend cloud: it sells machines to whoever brings a KWOKNodeClass, and has as many of them as the story says.
+
+The cloud itself outlives every restart of the process that buys from it. What that process keeps in memory, such as which
+offerings it found dry, lives in its door (`door.PretendProvider`), and goes with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from random import Random
+from typing import Final, NamedTuple, Protocol
+
+from joiner.catalog.market import InstanceType, Offering, Option
+from joiner.clock import Clock
+from joiner.cloud.kwok import supply
+from joiner.cloud.kwok.nodeclass import CapacityReservation, KWOKNodeClass
+from joiner.cloud.sources.reservation import Reservation, reserve
+from joiner.model import labels
+from joiner.model.kubelet import Kubelet
+from joiner.model.meta import Value, replace
+from joiner.model.nodeclaim import NodeClaim
+from joiner.sim.cloud.billing import Cost, Ledger, ReservationUse
+from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, Birth, Machine, MachineRoom, Pace
+from joiner.sim.cloud.market import Lot, Market, Scarcity
+from joiner.sim.trace import Trace
+
+SCHEME: Final = "sim://"
+
+
+class CloudMeddler(Protocol):
+    """Somebody between the cloud and who asks it. Its methods are asked at once and must not wait."""
+
+    def before(self, call: str, about: str) -> float:
+        """Seconds to add before the effect. What it raises is the answer, and there is no effect."""
+        ...
+
+    def after(self, call: str, about: str) -> float:
+        """Seconds to add before the answer. What it raises is the answer, although the effect has taken place."""
+        ...
+
+
+class NoCloudMeddler:
+    """Everything goes as it should."""
+
+    def before(self, call: str, about: str) -> float:
+        """At once."""
+        return 0.0
+
+    def after(self, call: str, about: str) -> float:
+        """At once."""
+        return 0.0
+
+
+class Fate(Value):
+    """What becomes of the next machines of a lot."""
+
+    birth: Birth
+    lot: Lot = Lot()
+    pool: str = ""
+    """Only machines of this pool; empty for all."""
+    times: int | None = None
+    """How many machines it strikes; nothing for all."""
+
+
+class Device(NamedTuple):
+    """Something that machines of a lot have and their type does not tell of."""
+
+    lot: Lot
+    resource: str
+    amount: int
+    """In thousandths."""
+    after_s: float = 0.0
+    """How long after the node is ready it shows."""
+
+
+class Hook(NamedTuple):
+    """Something that is done with every machine before its node counts as registered."""
+
+    name: str
+    after_s: float
+    """How long it takes from the purchase on."""
+    labels: Mapping[str, str]
+    """What is known of the machine once it is done."""
+
+
+class Sale(NamedTuple):
+    """How an attempt to buy went: the machine, if there was one, and what was found dry before."""
+
+    machine: Machine | None
+    dry: tuple[tuple[str, Offering], ...]
+
+
+class PretendCloud:
+    """Machines, a market and books. Everything random comes from the generator it is given."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        random: Random,
+        trace: Trace,
+        pace: Pace | None = None,
+        meddler: CloudMeddler | None = None,
+    ) -> None:
+        self.clock = clock
+        self.random = random
+        self.trace = trace
+        self.pace = pace or Pace()
+        self.meddler: CloudMeddler = meddler or NoCloudMeddler()
+        self.market = Market()
+        self.ledger = Ledger()
+        self.machines = MachineRoom(clock=clock, random=random, trace=trace, pace=self.pace)
+        self.machines.listen(self._keep_books)
+        self.asked: list[Callable[[NodeClaim, tuple[Mapping[str, str], ...]], None]] = []
+        """Told of every wish to buy, before it is granted or refused, with the labels of each machine that would do."""
+        self.hooks: list[Hook] = []
+        """What nodes wait for before they are registered."""
+        self._fates: list[Fate] = []
+        self._devices: list[Device] = []
+        self._cancelled: dict[str, None] = {}
+        self._past: dict[str, datetime] = {}
+        self._shelves: dict[str, tuple[tuple[int, str, Kubelet], dict[str, InstanceType]]] = {}
+
+    # -- what a story does to it ----------------------------------------------------------------------------------
+
+    def set_price(self, price: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
+        """A lot of the market has this price from now on."""
+        self.market.set_price(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type), price)
+
+    def scale_price(self, share: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
+        """A lot of the market costs this share of what the catalogue says."""
+        self.market.scale_price(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type), share)
+
+    def withdraw(self, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
+        """A lot of the market is no longer sold; what runs of it runs on."""
+        self.market.withdraw(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
+
+    def restore(self, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
+        """A lot that was withdrawn is sold again."""
+        self.market.restore(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
+
+    def add_type(self, instance_type: InstanceType) -> None:
+        """A new type is sold to every class."""
+        self.market.add(instance_type)
+
+    def limit(
+        self,
+        count: int = 0,
+        *,
+        instance_type: str = "",
+        zone: str = "",
+        capacity_type: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        """There are only so many machines of a lot, for a time or always; with none it is a shortage."""
+        lot = Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type)
+        self.market.limit(Scarcity(lot=lot, count=count, since=since, until=until))
+
+    def destine(self, fate: Fate) -> None:
+        """Something will happen to the next machines. Of two fates the first one that fits strikes."""
+        self._fates.append(fate)
+
+    def spare(self) -> None:
+        """Whatever was to happen to the next machines will not."""
+        self._fates.clear()
+
+    def equip(self, device: Device) -> None:
+        """The machines of a lot have a device from now on."""
+        self._devices.append(device)
+
+    def cancel_reservation(self, reservation: str) -> None:
+        """A reservation ends now; its machines run on, and are paid for on demand."""
+        self._cancelled[reservation] = None
+        self.ledger.cancelled(reservation, self.clock.now())
+        self.market.version += 1
+
+    # -- the books ------------------------------------------------------------------------------------------------
+
+    def bill(self, until: datetime, since: datetime | None = None) -> tuple[Cost, ...]:
+        """What every pool cost, by capacity type."""
+        return self.ledger.bill(until, since)
+
+    def reservation_use(self, until: datetime) -> tuple[ReservationUse, ...]:
+        """How well every reservation was used."""
+        return self.ledger.reservation_use(until)
+
+    def _keep_books(self, machine: Machine) -> None:
+        if machine.state in (SHUTTING_DOWN, GONE):
+            self.ledger.ended(machine.provider_id, self.clock.now())
+
+    # -- what doors ask -------------------------------------------------------------------------------------------
+
+    def shelf(self, node_class: KWOKNodeClass) -> Mapping[str, InstanceType]:
+        """The types of a class as the market has them, by name, without reservations.
+
+        The same objects until something changes.
+        """
+        source = (self.market.version, node_class.spec.instance_types, node_class.spec.kubelet)
+        known = self._shelves.get(node_class.name)
+        if known is not None and known[0] == source:
+            return known[1]
+        types = {each.name: each for each in reserve(self.market.apply(supply.catalogue(node_class).types), ())}
+        self._shelves[node_class.name] = (source, types)
+        return types
+
+    def reservations(self, node_class: KWOKNodeClass) -> tuple[Reservation, ...]:
+        """The reservations of a class that have not ended, with what is left of each."""
+        now = self.clock.now()
+        for each in node_class.spec.capacity_reservations:
+            if each.id not in self._cancelled:
+                self.ledger.reserved(each.id, each.count, each.end_time, now)
+        used = {each.id: self.machines.in_reservation(each.id) for each in node_class.spec.capacity_reservations}
+        return tuple(each for each in supply.reservations(node_class, used) if not self.over(each.id))
+
+    def ended(self, reservation: CapacityReservation) -> bool:
+        """Whether a reservation of a class has ended, by the clock of the cloud."""
+        return reservation.id in self._cancelled or self._is_past(reservation.id, reservation.end_time)
+
+    def over(self, reservation: str) -> bool:
+        """The same for one that is known only by its id."""
+        return reservation in self._cancelled or self._is_past(reservation, self.ledger.reservation_end(reservation))
+
+    def _is_past(self, reservation: str, end: datetime | None) -> bool:
+        """What has ended stays ended, also when somebody sets the clock back."""
+        if end is not None and end <= self.clock.now():
+            self._past[reservation] = end
+        return end is not None and self._past.get(reservation) == end
+
+    def sell(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> Sale:
+        """The first of the options that can be had, once for each claim."""
+        if self.asked:
+            self._tell_wish(claim, node_class, options)
+        known = self.machines.of_claim(claim.metadata.uid)
+        if known is not None:
+            return Sale(known, ())
+        shelf, reservations = self.shelf(node_class), self.reservations(node_class)
+        dry: list[tuple[str, Offering]] = []
+        for option in options:
+            instance_type = shelf.get(option.name)
+            types = reserve((instance_type,), reservations) if instance_type is not None else ()
+            found = supply.offered({each.name: each for each in types}, option)
+            if found is None:
+                continue  # no longer sold; whoever asks for types again will not see it
+            if self._has(*found):
+                return Sale(self._sold(claim, node_class, *found), tuple(dry))
+            dry.append((found[0].name, found[1]))
+        self.trace.record(
+            self.clock.monotonic(),
+            "cloud",
+            "refuse",
+            NodeClaim.kind,
+            claim.name,
+            f"nothing left of {len(options)} options",
+        )
+        return Sale(None, tuple(dry))
+
+    def _tell_wish(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> None:
+        shelf = self.shelf(node_class)
+        known = tuple(
+            {**instance_type.requirements.labels(), **option.offering.requirements.labels()}
+            for option in options
+            if (instance_type := shelf.get(option.name)) is not None
+        )
+        for watcher in self.asked:
+            watcher(claim, known)
+
+    def _has(self, instance_type: InstanceType, offering: Offering) -> bool:
+        if offering.reserved:
+            return offering.available > 0
+        return self.market.left(instance_type.name, offering, self.machines.places(), self.clock.now())
+
+    def _sold(
+        self, claim: NodeClaim, node_class: KWOKNodeClass, instance_type: InstanceType, offering: Offering
+    ) -> Machine:
+        number = self.machines.bought() + 1
+        known = supply.settled_labels(instance_type, offering)
+        delay = node_class.spec.node_registration_delay
+        pool = claim.metadata.labels.get(labels.NODEPOOL, "")
+        place = (instance_type.name, offering.zone, offering.capacity_type)
+        devices = [each for each in self._devices if each.lot.holds(*place)]
+        extra = {each.resource: each.amount for each in devices}
+        birth = self._birth(instance_type.name, offering, pool)
+        late = {**birth.late, **{each.resource: each.after_s for each in devices if each.after_s}}
+        machine = Machine(
+            provider_id=f"{SCHEME}{offering.zone}/m-{number:05}",
+            node_name=f"node-{number:05}",
+            claim_name=claim.name,
+            claim_uid=claim.metadata.uid,
+            pool=pool,
+            instance_type=instance_type.name,
+            zone=offering.zone,
+            capacity_type=offering.capacity_type,
+            reservation=supply.reservation_id(offering),
+            region=known.get(labels.REGION, ""),
+            architecture=known.get(labels.ARCH, ""),
+            operating_system=known.get(labels.OS, "linux"),
+            labels=known,
+            capacity={**instance_type.capacity, **extra},
+            allocatable={**allocatable(instance_type), **extra},
+            volume_limits=instance_type.volume_limits,
+            launched_at=self.clock.now(),
+            registration_delay_s=delay.seconds if delay is not None else 0.0,
+            birth=replace(birth, late=late),
+        )
+        self.ledger.bought(machine, offering.price or 0.0)
+        self.machines.start(machine)
+        return machine
+
+    def _birth(self, instance_type: str, offering: Offering, pool: str) -> Birth:
+        for place, fate in enumerate(self._fates):
+            if fate.lot.holds(instance_type, offering.zone, offering.capacity_type) and fate.pool in ("", pool):
+                if fate.times is not None:
+                    self._fates[place : place + 1] = [_once_less(fate)] if fate.times > 1 else []
+                return fate.birth
+        return Birth()
+
+
+def _once_less(fate: Fate) -> Fate:
+    return Fate(birth=fate.birth, lot=fate.lot, pool=fate.pool, times=(fate.times or 0) - 1)
+
+
+def allocatable(instance_type: InstanceType) -> dict[str, int]:
+    """What the kubelet of a machine of this type lets pods use: our own sum, not the one that plans are made with."""
+    overhead, capacity = instance_type.overhead, instance_type.capacity
+    left = dict(capacity)
+    for name, amount in capacity.items():
+        threshold = overhead.eviction_hard.get(name)
+        kept = overhead.kube_reserved.get(name, 0) + overhead.system_reserved.get(name, 0)
+        kept += threshold.amount_of(amount) if threshold is not None else 0
+        left[name] = max(0, amount - kept)
+    pages = sum(amount for name, amount in capacity.items() if name.startswith("hugepages-"))
+    if "memory" in left:
+        left["memory"] = max(0, left["memory"] - pages)
+    return left

@@ -1,0 +1,79 @@
+"""Whom a pod of higher priority may push off a node.
+
+One node is chosen: that whose most important victim is least important, then the one with fewest victims, then by name. Victims
+are kept to the fewest that will do, the least important going first. Disruption budgets have no say, as in the last resort of the
+real scheduler.
+"""
+
+from typing import Final, NamedTuple
+
+from joiner.kube.client import Key, key_of
+from joiner.model.pod import Pod
+from joiner.sim.scheduler.clusterindex import Amounts, Lodger, Places, Room, requests_of
+from joiner.sim.scheduler.nodefit import static_refusals
+from joiner.sim.scheduler.predicates import Question
+
+NEVER: Final = "Never"
+NODES_MOST: Final = 100
+"""How many nodes that could be made free are compared, by name."""
+
+
+class Eviction(NamedTuple):
+    """The node that is made free, and who has to go."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+def preempt(pod: Pod, places: Places) -> Eviction | None:
+    """The pods that should go so that this one can come; nothing when it would not help."""
+    priority = pod.spec.priority or 0
+    lowest = places.lowest_priority()
+    if lowest is None or lowest >= priority or pod.spec.preemption_policy == NEVER:
+        return None
+    wanted = requests_of(pod.spec)
+    found: list[tuple[int, int, str, tuple[Lodger, ...]]] = []
+    for room in sorted(places.nodes(), key=lambda each: each.name):
+        victims = _victims(pod, wanted, room, places, priority)
+        if victims:
+            found.append((max(each.priority for each in victims), len(victims), room.name, victims))
+            if len(found) >= NODES_MOST:
+                break
+    if not found:
+        return None
+    _, _, node, chosen = min(found, key=lambda each: each[:3])
+    return Eviction(node, tuple(each.pod for each in chosen))
+
+
+def is_under_way(eviction: Eviction, places: Places) -> bool:
+    """Whether somebody who was asked to leave is still there."""
+    there = (places.lodgers.get(key_of(victim)) for victim in eviction.victims)
+    uids = [victim.metadata.uid for victim in eviction.victims]
+    return any(each is not None and each.pod.metadata.uid == uid for each, uid in zip(there, uids, strict=True))
+
+
+def _victims(pod: Pod, wanted: Amounts, room: Room, places: Places, priority: int) -> tuple[Lodger, ...]:
+    assert room.node is not None
+    lower = [each for each in room.lodgers.values() if each.priority < priority]
+    if not lower or any(static_refusals(pod, room.node)):
+        return ()
+    has = room.node.status.allocatable
+    least = {name: room.used.get(name, 0) - sum(each.requests.get(name, 0) for each in lower) for name in wanted}
+    if any(amount and least[name] + amount > has.get(name, 0) for name, amount in wanted.items()):
+        return ()
+    return _fewest(pod, room, places, sorted(lower, key=lambda each: (-each.priority, key_of(each.pod))))
+
+
+def _fewest(pod: Pod, room: Room, places: Places, lower: list[Lodger]) -> tuple[Lodger, ...]:
+    """The fewest that must leave: all who may are taken away, then brought back one by one, the most important first."""
+    victims: list[Lodger] = []
+    keys: list[Key] = [key_of(each.pod) for each in lower]
+    with places.without(keys):
+        if any(Question(pod, places).refusals(room)):
+            return ()
+        for key, each in zip(keys, lower, strict=True):
+            places.put_pod(each.pod)
+            if any(Question(pod, places).refusals(room)):
+                places.drop_pod(key)
+                victims.append(each)
+    return tuple(victims)

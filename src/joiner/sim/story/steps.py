@@ -1,0 +1,258 @@
+"""The steps of a story, carried out: by the people who use the cluster, and by fate."""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from joiner import yamldoc
+from joiner.admission.problem import nearest
+from joiner.kube.errors import NotFound
+from joiner.kube.tasks import Tasks
+from joiner.model import codec
+from joiner.model.meta import KubeObject, replace
+from joiner.model.node import Node, NodeCondition
+from joiner.sim.cloud.cloud import Fate
+from joiner.sim.cloud.machines import Birth, Machine
+from joiner.sim.cloud.outages import Outages
+from joiner.sim.story import objects
+from joiner.sim.story.format import (
+    Apply,
+    Delete,
+    EndReservation,
+    NeverJoin,
+    Outage,
+    PodWords,
+    Price,
+    Reclaim,
+    Restart,
+    Restore,
+    Scale,
+    Shelf,
+    Shortage,
+    Sicken,
+    Traffic,
+    Vanish,
+    Withdraw,
+)
+from joiner.sim.world import World
+
+SPOT: Final = "spot"
+
+
+class Unplayable(ValueError):
+    """A step that cannot be carried out, because of what the story says elsewhere."""
+
+
+class Stage:
+    """Carries out steps. What goes on for a while goes on in tasks."""
+
+    def __init__(
+        self,
+        world: World,
+        tasks: Tasks,
+        folder: Path,
+        outages: Outages,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._world, self._tasks, self._folder, self._outages = world, tasks, folder, outages
+        self._say = say
+        """Told when there are fewer machines than a step is about."""
+        self._coming: list[asyncio.Future[None]] = []
+        """Objects on their way to the server: who scales or deletes at the same moment comes after them."""
+
+    async def play(self, step: Any) -> None:
+        """Carry out one step."""
+        if isinstance(step, PodWords):
+            await self._bring(objects.workload(step))
+        elif isinstance(step, Apply):
+            await self._bring(self.objects(step.apply))
+        elif isinstance(step, Scale):
+            await self._scale(step.scale, step.replicas)
+        elif isinstance(step, Traffic):
+            self._tasks.start(f"traffic of {step.traffic}", self._wave(step))
+        elif isinstance(step, Delete):
+            await self._brought()
+            found = self._named(step.delete)
+            await self._world.user.delete(type(found), found.name, found.metadata.namespace)
+        elif isinstance(step, Sicken):
+            await self._sicken(step)
+        elif isinstance(step, Outage):
+            await self._outage(step)
+        elif isinstance(step, Restart):
+            await self._world.restart()
+        else:
+            self._befall(step)
+
+    # -- people ---------------------------------------------------------------------------------------------------
+
+    def objects(self, given: Mapping[str, Any] | str) -> Iterator[KubeObject]:
+        """The objects of a manifest, or of a file of them beside the story."""
+        if not isinstance(given, str):
+            yield self._decoded(given, "apply")
+            return
+        path = self._folder / given
+        try:
+            loaded = yamldoc.documents(path.read_text(encoding="utf-8"), given)
+        except OSError as error:
+            raise Unplayable(f"{given}: cannot be read: {error.strerror}") from None
+        if loaded.problems:
+            raise Unplayable("\n".join(str(problem) for problem in loaded.problems))
+        for document in loaded.items():
+            yield self._decoded(document.data, f"{given}:{document.line}")
+
+    def _decoded(self, data: Mapping[str, Any], where: str) -> KubeObject:
+        named = str(data.get("kind", ""))
+        kind = self._world.kinds.get(named.lower())
+        if kind is None:
+            near = nearest(named, [each.kind for each in self._world.kinds.values()])
+            raise Unplayable(f"{where}: kind {named!r} is not known{f'; did you mean {near}?' if near else ''}")
+        try:
+            made = codec.decode(data, kind)
+        except codec.DecodeError as error:
+            raise Unplayable(f"{where}: {kind.kind}: {error.path}: {error.problem}") from None
+        if made.namespaced and not made.metadata.namespace:
+            made = replace(made, metadata=replace(made.metadata, namespace=objects.NAMESPACE))
+        return made
+
+    async def _bring(self, wanted: Iterable[KubeObject]) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self._coming.append(done)
+        try:
+            for each in wanted:
+                await self._put(each)
+        finally:
+            self._coming.remove(done)
+            done.set_result(None)
+
+    async def _brought(self) -> None:
+        for each in tuple(self._coming):
+            await each
+
+    async def _put(self, wanted: KubeObject) -> None:
+        """Create the object, or make it what it should be."""
+        user, metadata = self._world.user, wanted.metadata
+        try:
+            known = await user.get(type(wanted), wanted.name, metadata.namespace)
+        except NotFound:
+            await user.create(wanted)
+            return
+        marks = replace(
+            known.metadata,
+            labels={**known.metadata.labels, **metadata.labels},
+            annotations={**known.metadata.annotations, **metadata.annotations},
+        )
+        changes = {
+            name: getattr(wanted, name) for name in known.__struct_fields__ if name not in ("metadata", "status")
+        }
+        await user.patch(known, replace(known, metadata=marks, **changes))
+
+    async def _scale(self, name: str, replicas: int) -> None:
+        await self._brought()
+        found: Any = self._named(name)
+        if not hasattr(found.spec, "replicas"):
+            raise Unplayable(f"{found.kind} {found.name} has no replicas to scale")
+        await self._world.user.patch(found, replace(found, spec=replace(found.spec, replicas=replicas)))
+
+    async def _wave(self, step: Traffic) -> None:
+        began = self._world.clock.monotonic()
+        last = None
+        while step.until is None or self._world.clock.monotonic() - began < step.until.seconds:
+            turn = 2 * math.pi * (self._world.clock.monotonic() - began) / step.period.seconds
+            wanted = round(step.low + (step.high - step.low) * (1 - math.cos(turn)) / 2)
+            if wanted != last:
+                await self._scale(step.traffic, wanted)
+                last = wanted
+            await asyncio.sleep(step.every.seconds)
+
+    def _named(self, word: str) -> KubeObject:
+        """The object that is meant: `web` for a workload, `kind/name` for anything."""
+        kind, slash, name = word.rpartition("/")
+        kinds = self._world.kinds
+        if slash and kind.lower() not in kinds:
+            raise Unplayable(f"{word!r}: kind {kind!r} is not known")
+        wanted = (
+            [kinds[kind.lower()]]
+            if slash
+            else [kinds[each] for each in ("deployment", "statefulset", "nodepool", "job")]
+        )
+        for each in wanted:
+            namespace = objects.NAMESPACE if each.namespaced else ""
+            found = self._world.server.find(each, name, namespace)
+            if found is not None:
+                return found
+        raise Unplayable(f"there is no {word!r} at this time")
+
+    async def _sicken(self, step: Sicken) -> None:
+        kind, _, status = step.sicken.partition("=")
+        machines = self._chosen(step.nodes, step.nodepool, "fall ill")
+        for each in machines:
+            birth = replace(each.birth, incurable=step.incurable, refuses_reboot=step.refuses_reboot)
+            self._world.cloud.machines.alter(each.provider_id, birth)
+        struck = [each.node_name for each in machines]
+        for name in struck:
+            await self._condition(name, kind, status or "True")
+        if step.lasts is not None:
+            await asyncio.sleep(step.lasts.seconds)
+            for name in struck:
+                await self._condition(name, kind, "True" if kind == "Ready" else "False")
+
+    async def _condition(self, name: str, kind: str, status: str) -> None:
+        node = self._world.server.find(Node, name)
+        if node is None:
+            return
+        told = NodeCondition(type=kind, status=status, reason="Story", last_transition_time=self._world.clock.now())
+        others = tuple(each for each in node.status.conditions if each.type != kind)
+        await self._world.user.patch_status(
+            node, replace(node, status=replace(node.status, conditions=(*others, told)))
+        )
+
+    # -- fate -----------------------------------------------------------------------------------------------------
+
+    async def _outage(self, step: Outage) -> None:
+        self._outages.begin(step.outage)
+        if step.lasts is not None:
+            await asyncio.sleep(step.lasts.seconds)
+            self._outages.end(step.outage)
+
+    def _befall(self, step: Any) -> None:
+        cloud, now = self._world.cloud, self._world.clock.now()
+        if isinstance(step, Shortage):
+            until = now + timedelta(seconds=step.lasts.seconds) if step.lasts is not None else None
+            cloud.limit(step.shortage.count, **_lot(step.shortage), since=now, until=until)
+        elif isinstance(step, Price):
+            cloud.scale_price(step.factor, **_lot(step.price))
+        elif isinstance(step, Withdraw):
+            cloud.withdraw(**_lot(step.withdraw))
+        elif isinstance(step, Restore):
+            cloud.restore(**_lot(step.restore))
+        elif isinstance(step, EndReservation):
+            cloud.cancel_reservation(step.end_reservation)
+        elif isinstance(step, NeverJoin):
+            cloud.destine(Fate(birth=Birth(never_joins=True), times=step.never_join))
+        elif isinstance(step, Reclaim):
+            for machine in self._chosen(step.reclaim, step.nodepool, "be taken back", SPOT):
+                cloud.machines.reclaim(machine.provider_id)
+        elif isinstance(step, Vanish):
+            for machine in self._chosen(step.vanish, step.nodepool, "vanish"):
+                cloud.machines.vanish(machine.provider_id)
+        else:
+            raise Unplayable(f"nobody knows how to play {step}")
+
+    def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[Machine]:
+        """So many of the machines that run, the oldest first; of all, or of those of a pool or a capacity type."""
+        running = [
+            each
+            for each in self._world.cloud.machines.alive()
+            if each.state == "running" and pool in ("", each.pool) and capacity_type in ("", each.capacity_type)
+        ]
+        if len(running) < number:
+            whose = " ".join(part for part in (capacity_type, "machines", f"of pool {pool}" if pool else "") if part)
+            self._say(f"only {len(running)} of {number} {whose} can {fate}: no more of them run")
+        return sorted(running, key=lambda each: (each.launched_at, each.provider_id))[:number]
+
+
+def _lot(shelf: Shelf) -> dict[str, str]:
+    return {"instance_type": shelf.instance_type, "zone": shelf.zone, "capacity_type": shelf.capacity_type}
