@@ -14,9 +14,9 @@ from joiner.catalog.index import Index
 from joiner.catalog.market import InstanceType
 from joiner.catalog.overlay import Overlays
 from joiner.catalog.settings import settle
-from joiner.catalog.stock import Stock
+from joiner.catalog.units import Stock
 from joiner.clock import SystemClock
-from joiner.cloud.cached import Catalogs
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import K

@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import mixes
-from joiner.cli import scenario
 from joiner.model.labels import SPOT
 from joiner.model.meta import replace
+from joiner.offline.scenario import reader
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
@@ -45,7 +45,7 @@ def run() -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for mix, pods in CASES:
         document = getattr(mixes, mix)(pods)
-        problem = scenario.read(json.dumps(document).encode(), Path()).problem
+        problem = reader.read(json.dumps(document).encode(), Path()).problem
         rows[document["name"]] = {name: measured(replace(problem, policy=policy)) for name, policy in SETTINGS.items()}
         print(f"   {document['name']}: {rows[document['name']]}", flush=True)
     return rows

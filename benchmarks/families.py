@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.differential.recordings import FAMILIES, Recording, price, recordings
 
-from joiner.cli.scenario import read
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.bound.lowerbound import bound, placed
 from joiner.scheduling.schedule import schedule
 

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import mixes
-from joiner.cli import scenario
+from joiner.offline.scenario import reader
 from joiner.scheduling.schedule import schedule
 
 QUESTION = "What does a plan's time grow with: different pods, or more of the same?"
@@ -22,7 +22,7 @@ MIXES = (("benchmark", 5_000), ("deployments", 10_000))
 
 def seconds(*documents: dict[str, Any]) -> list[float]:
     """For each question the best of a few turns, asked by turns; what was read is not looked through for garbage meanwhile."""
-    problems = [scenario.read(json.dumps(document).encode(), Path()).problem for document in documents]
+    problems = [reader.read(json.dumps(document).encode(), Path()).problem for document in documents]
     gc.collect()
     gc.freeze()
     best = [float("inf")] * len(problems)

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import mixes
 from benchmarks.processes import apart
-from joiner.cli import scenario
+from joiner.offline.scenario import reader
 from joiner.scheduling.bound.lowerbound import bound, placed
 from joiner.scheduling.schedule import schedule
 
@@ -32,7 +32,7 @@ KEPT = Path(__file__).resolve().parent / "results" / "scheduling.json"
 
 def ours(document: dict[str, Any]) -> dict[str, Any]:
     """Our plan: price, nodes, and what no plan can cost less than."""
-    asked = scenario.read(json.dumps(document).encode(), Path())
+    asked = reader.read(json.dumps(document).encode(), Path())
     plan = schedule(asked.problem)
     return {
         "price": round(plan.price, 4),

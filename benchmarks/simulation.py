@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.processes import apart
 from joiner.catalog.build import Adjustments
 from joiner.clock import SystemClock
-from joiner.cloud.cached import Catalogs
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import K
-from joiner.controllers.claims import Wish, dynamic_claim
-from joiner.controllers.question import policy_of
+from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim
+from joiner.controllers.provisioning.pools import policy_of
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
@@ -36,7 +36,7 @@ from joiner.sim.story.format import read
 from joiner.sim.story.player import play
 from joiner.sim.world import World
 from joiner.state.cluster import Cluster
-from joiner.state.question import problem
+from joiner.state.problem import problem
 
 QUESTION = (
     "How long does a virtual day take, what does an idle hour cost, and how long does a decision take among many?"

@@ -41,10 +41,10 @@ NEVER = {
     ("asyncio", "ensure_future"): "start it in an ordered group (kube.tasks), so that it ends in order",
 }
 THREADS = {"threading", "concurrent", "multiprocessing"}
-MANY_WORLDS = "cli/hunting.py"
+MANY_WORLDS = "cli/simulate/hunt.py"
 """Plays worlds side by side, each in a process of its own; within a world there is one thread."""
 OUR_THINKING = ("joiner.scheduling", "joiner.catalog", "joiner.requirements", "joiner.state", "joiner.controllers")
-SELLERS = {"sim/cloud.py", "sim/door.py", "sim/market.py"}
+SELLERS = {"sim/cloud/cloud.py", "sim/cloud/provider.py", "sim/cloud/market.py"}
 """The pretend cloud sells what a catalogue describes. Everybody else in the simulation judges by rules of their own."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "core", "base", "misc"}
 

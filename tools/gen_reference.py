@@ -22,14 +22,14 @@ import click
 from click.testing import CliRunner
 
 from joiner.cli.main import COMMANDS, cli
-from joiner.cloud.cached import CacheStats
+from joiner.cloud.catalogcache import CacheStats
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.observe import events
 from joiner.observe.catalogs import OFFERING_FAMILIES, CatalogCollector
 from joiner.observe.cluster import CLUSTER_FAMILIES, STATE_FAMILIES
 from joiner.observe.conditions import TOGETHER, watched_kinds
+from joiner.observe.declare import Family
 from joiner.observe.events import OF_ALL, REASONS, Reason
-from joiner.observe.families import Family
 from joiner.observe.metrics import NOT_YET, Metrics
 from joiner.observe.pods import POD_FAMILIES
 from joiner.options import Gates, Options, flag_of, gate_name

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from joiner.catalog.build import NO_ADJUSTMENTS, Adjustments, Catalog
-from joiner.cli.world import World, load
-from joiner.cloud.cached import Catalogs
+from joiner.offline.manifests import (World, load)
+from joiner.cloud.catalogcache import (Catalogs)
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.model.meta import replace

@@ -9,36 +9,36 @@ from typing import Any, TypeVar
 
 from joiner import __version__
 from joiner.clock import Clock
-from joiner.cloud.cached import Catalogs
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.provider import CloudProvider, NodeClasses
 from joiner.cloud.repair import policy_problems
 from joiner.controllers import mirror
-from joiner.controllers.adjustments import LiveAdjustments
-from joiner.controllers.batcher import Batcher
-from joiner.controllers.buffers import CapacityBuffers, Room
-from joiner.controllers.claims import Claims, Unseen
-from joiner.controllers.commands import Commands
-from joiner.controllers.consistency import Consistency
-from joiner.controllers.counter import Counter
-from joiner.controllers.eviction import EvictionQueue
-from joiner.controllers.expiration import Expiration
-from joiner.controllers.garbage import Garbage
-from joiner.controllers.health import Health
-from joiner.controllers.hydration import ClaimHydration, NodeHydration
+from joiner.controllers.disruption.queue import Commands
+from joiner.controllers.disruption.repair import Repair
 from joiner.controllers.indexes import INDEXES
-from joiner.controllers.lifecycle import Lifecycle
-from joiner.controllers.marks import Marks
-from joiner.controllers.nodepool import Hash, Readiness, Validation
-from joiner.controllers.observing import ConditionWatch, PodWatch
-from joiner.controllers.overlay import OverlayStatus, SettingsStatus
-from joiner.controllers.podevents import PodEvents
-from joiner.controllers.poolhealth import RegistrationHealth
-from joiner.controllers.provisioning import NodeTrigger, PodTrigger, Provisioner
-from joiner.controllers.reboot import Reboot
-from joiner.controllers.repair import Repair
-from joiner.controllers.reservations import ReservationEnds
-from joiner.controllers.static import StaticDeprovisioning, StaticProvisioning
-from joiner.controllers.termination import Termination
+from joiner.controllers.market.adjustments import LiveAdjustments
+from joiner.controllers.market.status import OverlayStatus, SettingsStatus
+from joiner.controllers.metrics import ConditionWatch, PodWatch
+from joiner.controllers.node.eviction import EvictionQueue
+from joiner.controllers.node.health import Health
+from joiner.controllers.node.reboot import Reboot
+from joiner.controllers.node.termination import Termination
+from joiner.controllers.nodeclaim.conditions import Marks
+from joiner.controllers.nodeclaim.consistency import Consistency
+from joiner.controllers.nodeclaim.expiration import Expiration
+from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.hydration import ClaimHydration, NodeHydration
+from joiner.controllers.nodeclaim.lifecycle import Lifecycle
+from joiner.controllers.nodeclaim.podevents import PodEvents
+from joiner.controllers.nodeclaim.reservationends import ReservationEnds
+from joiner.controllers.nodepool.counter import Counter
+from joiner.controllers.nodepool.readiness import Hash, Readiness, Validation
+from joiner.controllers.nodepool.registrationhealth import RegistrationHealth
+from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvisioning
+from joiner.controllers.provisioning.batcher import Batcher
+from joiner.controllers.provisioning.buffers import CapacityBuffers, Room
+from joiner.controllers.provisioning.claimwriter import Claims, Unseen
+from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import Change, Controller
 from joiner.kube.informer import Informers

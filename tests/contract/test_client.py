@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import pytest
+from tests.apiworld import served
 from tests.builders import node_pool, pod, requirement
-from tests.served import served
 
 from joiner.kube.client import ADDED, BOOKMARK, DELETED, MODIFIED, Client, WatchEvent
 from joiner.kube.errors import AlreadyExists, Conflict, Invalid, NotFound

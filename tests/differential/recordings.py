@@ -40,8 +40,8 @@ def recordings(family: str) -> list[Recording]:
 
 def ours(scenario: Json) -> Json:
     """The answer of our engine, through the door that scenario files come in by."""
-    from joiner.cli import answer
-    from joiner.cli.scenario import read
+    from joiner.offline.scenario import answer
+    from joiner.offline.scenario.reader import read
     from joiner.scheduling.schedule import schedule
 
     question = read(json.dumps(scenario).encode(), Path())

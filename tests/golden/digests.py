@@ -21,9 +21,9 @@ from tests.differential.recordings import FAMILIES, recordings
 from tests.differential.terms import Json
 from tools import gen_reference
 
-from joiner.cli import answer
 from joiner.cli.main import cli
-from joiner.cli.scenario import read
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import read
 from joiner.scheduling import tuning
 from joiner.scheduling.schedule import schedule
 from joiner.sim.hunt.hunt import hunt

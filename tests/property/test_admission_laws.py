@@ -8,7 +8,7 @@ from tests.unit.admission.server import KINDS
 from tests.unit.admission.table import Document, overlay, pool
 from tests.unit.admission.test_crds import both_sayings
 
-from joiner.admission.judge import judge, normalise
+from joiner.admission.validate import judge, normalise
 from joiner.model.labels import Vocabulary
 from joiner.model.requirement import OPERATORS
 

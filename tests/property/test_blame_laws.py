@@ -5,10 +5,10 @@ from pathlib import Path
 
 from hypothesis import Phase, given, settings
 from tests.differential.terms import Json
-from tests.property.byhand import edited
+from tests.property.advice import edited
 from tests.strategies import scenarios
 
-from joiner.cli.scenario import read
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule

@@ -19,11 +19,11 @@ from tests.strategies import scenarios
 
 from joiner.catalog.build import Adjustments, build
 from joiner.catalog.market import Offering
-from joiner.cli.scenario import read
 from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.pod import Pod
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.bound import enumeration
 from joiner.scheduling.bound.dualprices import Rents, proven
 from joiner.scheduling.bound.lowerbound import bound, placed

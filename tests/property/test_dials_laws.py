@@ -7,9 +7,9 @@ from tests.differential.terms import Json
 from tests.property.test_schedule_laws import FEW, question
 from tests.strategies import scenarios
 
-from joiner.cli import answer
 from joiner.model.labels import SPOT
 from joiner.model.meta import replace
+from joiner.offline.scenario import answer
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.plan import Plan

@@ -8,7 +8,7 @@ from tests.strategies import markets, questions
 
 from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import InstanceType
-from joiner.catalog.stock import Stock, units_of
+from joiner.catalog.units import Stock, units_of
 from joiner.model import resources
 from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.selector import LabelSelector

@@ -11,9 +11,9 @@ from tests.differential.judge import complaints
 from tests.differential.terms import Json
 from tests.strategies import scenarios
 
-from joiner.cli import answer
-from joiner.cli.scenario import read
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import read
 from joiner.requirements import Requirements
 from joiner.scheduling.bound.relaxation import Floats
 from joiner.scheduling.effort import Unlimited

@@ -14,7 +14,7 @@ from joiner.model.node import Node, NodeSpec, NodeStatus
 from joiner.model.nodeclaim import NodeClaim, NodeClaimSpec, NodeClaimStatus
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceRequirements
-from joiner.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+from joiner.model.podpolicy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from joiner.model.resources import of
 from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint

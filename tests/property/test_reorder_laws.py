@@ -9,9 +9,9 @@ from tests.differential import generate
 from tests.differential.judge import complaints
 from tests.differential.terms import Json
 
-from joiner.cli import answer
-from joiner.cli.scenario import read
 from joiner.model.meta import replace
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import Run
 from joiner.scheduling.planners.leastincrease import GuardedRun

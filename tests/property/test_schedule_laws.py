@@ -19,9 +19,9 @@ from tests.differential.recordings import recordings
 from tests.differential.terms import Json
 from tests.strategies import scenarios
 
-from joiner.cli import answer
-from joiner.cli.scenario import Scenario, read
 from joiner.model.meta import replace
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import Scenario, read
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import NothingNew, Run
 from joiner.scheduling.engine.prepared import Desk

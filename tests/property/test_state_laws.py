@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joiner.model import labels
-from joiner.model.cluster import Namespace
+from joiner.model.clusterobjects import Namespace
 from joiner.model.codec import decode
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.storage import (
     BIND_COMPLETED,
     WAIT_FOR_FIRST_CONSUMER,

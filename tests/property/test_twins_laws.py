@@ -10,8 +10,8 @@ from tests.differential.judge import judge
 from tests.differential.terms import Json
 from tests.strategies import scenarios
 
-from joiner.cli import answer
-from joiner.cli.scenario import read
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.planners import valuegreedy
 from joiner.scheduling.planners.valuegreedy import PricedRun

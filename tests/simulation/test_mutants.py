@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from joiner.catalog import launch
-from joiner.controllers.buffers import Room
-from joiner.controllers.claims import _Room
-from joiner.controllers.counter import Counter
-from joiner.controllers.eviction import EvictionQueue
-from joiner.controllers.garbage import Garbage
-from joiner.controllers.hydration import NodeHydration
-from joiner.controllers.lifecycle.deletion import Deletion
-from joiner.controllers.lifecycle.launch import Launch
-from joiner.controllers.static import StaticProvisioning
-from joiner.controllers.termination import Termination
+from joiner.catalog import launchoptions
+from joiner.controllers.node.eviction import EvictionQueue
+from joiner.controllers.node.termination import Termination
+from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.hydration import NodeHydration
+from joiner.controllers.nodeclaim.lifecycle.deletion import Deletion
+from joiner.controllers.nodeclaim.lifecycle.launch import Launch
+from joiner.controllers.nodepool.counter import Counter
+from joiner.controllers.nodepool.static import StaticProvisioning
+from joiner.controllers.provisioning.buffers import Room
+from joiner.controllers.provisioning.claimwriter import _Room
 from joiner.kube.client import Key
 from joiner.kube.controller import Result
 from joiner.model import labels
@@ -82,7 +82,7 @@ def ends_machines_while_pods_are_leaving(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_the_limits_of_pools(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_Room, "take", lambda self, wish: "")
-    patch.setattr("joiner.controllers.question.used_by", lambda *arguments: {})
+    patch.setattr("joiner.controllers.provisioning.pools.used_by", lambda *arguments: {})
 
 
 def launches_what_is_launched(patch: pytest.MonkeyPatch) -> None:
@@ -98,9 +98,9 @@ def launches_what_is_launched(patch: pytest.MonkeyPatch) -> None:
 
 
 def offers_only_the_cheapest_type(patch: pytest.MonkeyPatch) -> None:
-    options = launch.options
-    patch.setattr(launch, "options", lambda *arguments: options(*arguments)[:1])
-    patch.setattr(launch, "shortfall", lambda *arguments: {})
+    options = launchoptions.options
+    patch.setattr(launchoptions, "options", lambda *arguments: options(*arguments)[:1])
+    patch.setattr(launchoptions, "shortfall", lambda *arguments: {})
 
 
 def lowers_min_values_without_being_allowed_to(patch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from joiner import yamldoc
 from joiner.admission.kinds import Kinds
 from joiner.admission.schema import openapi, schema_of
-from joiner.model.custom import Column, CustomObject
+from joiner.model.customobject import Column, CustomObject
 
 _EVERY_OBJECT: dict[str, Any] = {
     "apiVersion": {"type": "string", "description": "The group and version of the object's kind."},

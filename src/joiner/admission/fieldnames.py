@@ -15,7 +15,7 @@ from joiner.admission.problem import Problem, nearest
 from joiner.model.codec import fields
 from joiner.model.meta import KubeObject, ObjectMeta, Value
 from joiner.model.pod import Container, ContainerPort, Pod, PodSpec, ResourceRequirements, Volume
-from joiner.model.policy import LimitRange, LimitRangeItem, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.podpolicy import LimitRange, LimitRangeItem, PodDisruptionBudget, PriorityClass, RuntimeClass
 from joiner.model.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from joiner.model.workload import (
     DaemonSet,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from joiner.admission.check import Found, check
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import Problem, nearest
 from joiner.admission.schema import Schema, Shape
-from joiner.model.custom import CustomObject
+from joiner.admission.schemacheck import Found, check
+from joiner.model.customobject import CustomObject
 from joiner.model.rules import DNS_SUBDOMAIN
 
 _NODEPOOL: Final = "write a NodePool (karpenter.sh/v1)"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.meta import Value
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeoverlay import NodeOverlay

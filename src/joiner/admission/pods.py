@@ -21,7 +21,7 @@ from joiner.model.affinity import (
 )
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Container, Pod, PodSpec
-from joiner.model.policy import RuntimeClass
+from joiner.model.podpolicy import RuntimeClass
 from joiner.model.requirement import DOES_NOT_EXIST, EXISTS, IN, NOT_IN
 from joiner.model.selector import LabelSelector
 from joiner.model.taints import EFFECTS, Toleration

@@ -12,7 +12,7 @@ import msgspec
 
 from joiner.admission.problem import Problem, nearest
 from joiner.model import cron, labels
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import Budget, NodePool

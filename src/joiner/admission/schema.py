@@ -11,7 +11,7 @@ import msgspec
 
 from joiner.model import quantity
 from joiner.model.conditions import Condition
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.quantity import Quantity

@@ -12,7 +12,7 @@ from joiner.catalog.index import Index, TypeLabels
 from joiner.catalog.market import InstanceType, Offering
 from joiner.catalog.overlay import Conflict, Overlays
 from joiner.catalog.settings import SettingsOutcome, Settled, settle
-from joiner.catalog.stock import Stock
+from joiner.catalog.units import Stock
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value, replace
 from joiner.model.nodeoverlay import NodeOverlay

@@ -6,7 +6,7 @@ import click
 
 from joiner.admission.crd import crd, crds
 from joiner.cli import output
-from joiner.cli.kinds import known
+from joiner.offline.kinds import known
 from joiner.yamldoc import dump
 
 EPILOG = """\b

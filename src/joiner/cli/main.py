@@ -28,6 +28,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Every command with its one line of help: what the list of commands shows without importing any of them."""
 
+_PACKAGES: Final = ("plan", "simulate", "catalog")
+"""Commands that are a package; the others are a file."""
+
 _NEW_OBJECTS: Final = 100_000
 """How many make the garbage collector look for rings of objects that nobody needs."""
 
@@ -78,7 +81,8 @@ class Joiner(click.Group):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # What is made lives as long as the answer is in the making: the collector finds little, however often it looks.
         gc.set_threshold(_NEW_OBJECTS)
-        command: click.Command = importlib.import_module(f"joiner.cli.{cmd_name}").command
+        module = f"joiner.cli.{cmd_name}.command" if cmd_name in _PACKAGES else f"joiner.cli.{cmd_name}"
+        command: click.Command = importlib.import_module(module).command
         return command
 
     def resolve_command(

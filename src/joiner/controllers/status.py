@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from joiner.kube.client import Writer
 from joiner.model.conditions import Condition, find, is_true
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.meta import replace
 
 C = TypeVar("C", bound=CustomObject)

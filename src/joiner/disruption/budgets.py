@@ -8,7 +8,7 @@ from joiner.model.budget import remaining
 from joiner.model.claimconditions import INSTANCE_TERMINATING, REBOOTING, holds
 from joiner.model.node import is_ready
 from joiner.model.nodepool import NodePool
-from joiner.state.members import StateNode
+from joiner.state.statenode import StateNode
 
 
 def is_rebooting(each: StateNode) -> bool:

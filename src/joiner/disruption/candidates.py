@@ -6,9 +6,9 @@ from datetime import datetime
 from joiner.disruption.budgets import is_rebooting
 from joiner.model import labels, podrules
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget
-from joiner.state.members import StateNode
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.state.pods import protects
+from joiner.state.statenode import StateNode
 
 Budgets = Mapping[str, Sequence[PodDisruptionBudget]]
 """Namespace to its disruption budgets, by name."""

@@ -14,7 +14,7 @@ from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.scheduling.problem import PoolOption
-from joiner.state.members import StateNode
+from joiner.state.statenode import StateNode
 
 AT_LIMIT: Final = "static-at-limit"
 NO_RESERVED_CAPACITY: Final = "no-reserved-capacity"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
 from joiner.model.conditions import Condition
-from joiner.model.custom import AGE, Column, CustomObject
+from joiner.model.customobject import AGE, Column, CustomObject
 from joiner.model.meta import Value
 from joiner.model.quantity import Quantity
 from joiner.model.rules import CONDITIONS, RESOURCE_LIST, Field, Rule, at_most_one

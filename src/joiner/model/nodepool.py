@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from joiner.model import labels
 from joiner.model.conditions import Condition, ConditionSet
-from joiner.model.custom import AGE, READY, Column, CustomObject
+from joiner.model.customobject import AGE, READY, Column, CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.nodeclass import NodeClassReference

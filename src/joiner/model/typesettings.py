@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from joiner.model.conditions import Condition, ConditionSet
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.meta import Value
 from joiner.model.rules import CONDITIONS, RESOURCE_LIST, Amount, Field
 

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from joiner.catalog.market import InstanceType
 from joiner.model.quantity import MILLI
 from joiner.model.resources import CPU, MEMORY
-from joiner.observe.families import PREFIX, Family
+from joiner.observe.declare import PREFIX, Family
 
 CATALOG_METRICS: Final[tuple[tuple[str, str, str], ...]] = (
     ("hits", "joiner_catalog_cache_hits", "Catalogues served without building anything."),

@@ -17,9 +17,9 @@ from joiner.model.nodepool import NodePool
 from joiner.model.podrequests import limits
 from joiner.model.quantity import MILLI
 from joiner.model.resources import PODS, Resources
-from joiner.observe.families import PREFIX, Family
+from joiner.observe.declare import PREFIX, Family
 from joiner.state.cluster import Cluster
-from joiner.state.members import StateNode
+from joiner.state.statenode import StateNode
 
 Pools = Callable[[], Iterable[NodePool]]
 Price = Callable[[str, Mapping[str, str]], float | None]

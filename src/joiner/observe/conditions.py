@@ -18,7 +18,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings
-from joiner.observe.families import CALLS, Family, doubling
+from joiner.observe.declare import CALLS, Family, doubling
 
 PREFIX: Final = "operator"
 TRANSITIONS: Final = doubling(0.5, 15)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from joiner.clock import Clock
 from joiner.kube.client import Writer
 from joiner.kube.errors import KubeError
-from joiner.model.cluster import Event, EventSource, ObjectReference
+from joiner.model.clusterobjects import Event, EventSource, ObjectReference
 from joiner.model.conditions import Condition
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 

@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from joiner.clock import Clock
-from joiner.observe.families import CALLS, Families, Family, doubling
+from joiner.observe.declare import CALLS, Families, Family, doubling
 
 REBOOT_SECONDS: Final = doubling(10.0, 8)
 SCORES: Final = (0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0)

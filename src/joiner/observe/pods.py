@@ -11,8 +11,8 @@ from joiner.clock import Clock
 from joiner.model import labels, podrules
 from joiner.model.node import Node
 from joiner.model.pod import Pod, condition
-from joiner.observe.families import PREFIX, Family
-from joiner.state.books import PodTimes
+from joiner.observe.declare import PREFIX, Family
+from joiner.state.bookkeeping import PodTimes
 
 _STATE: Final = Family(
     f"{PREFIX}pods_state",

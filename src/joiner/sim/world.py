@@ -15,14 +15,14 @@ from joiner.kube.informer import Index, Informers
 from joiner.kube.manager import Manager
 from joiner.kube.tasks import Tasks
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.cluster import Event, Namespace
+from joiner.model.clusterobjects import Event, Namespace
 from joiner.model.meta import KubeObject, ObjectMeta
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
-from joiner.model.policy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.podpolicy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet

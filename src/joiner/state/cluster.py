@@ -10,26 +10,26 @@ from typing import Any, Final
 
 from joiner.model import labels, podrules
 from joiner.model.claimconditions import REGISTERED
-from joiner.model.cluster import Namespace
+from joiner.model.clusterobjects import Namespace
 from joiner.model.conditions import AWAITING_RECONCILIATION, find, is_true
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import Storage
-from joiner.state.books import Books, PodTimes, Settled
+from joiner.state.bookkeeping import Books, PodTimes, Settled
 from joiner.state.managed import Managed
-from joiner.state.members import Member, StateNode, Tenant, state_node
+from joiner.state.podindex import PodKey, Tenants
 from joiner.state.pods import daemon, must_move, protected_until
 from joiner.state.snapshot import Snapshot
+from joiner.state.snapshotparts import View, kept
+from joiner.state.statenode import Member, StateNode, Tenant, state_node
 from joiner.state.storage import LiveShelf
-from joiner.state.tenants import PodKey, Tenants
-from joiner.state.view import View, kept
 
 METADATA_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""

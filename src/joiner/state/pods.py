@@ -7,7 +7,7 @@ from joiner.model import labels, podrules
 from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.pod import Container, Pod, PodSpec, condition
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.requirement import DOES_NOT_EXIST
 from joiner.model.selector import chooses
 from joiner.model.workload import DaemonSet

@@ -6,7 +6,7 @@ from joiner.model.meta import Value
 from joiner.model.pod import Pod
 from joiner.model.resources import Resources
 from joiner.scheduling.problem import ExistingNode, Storage
-from joiner.state.members import StateNode
+from joiner.state.statenode import StateNode
 
 
 class Snapshot(Value):

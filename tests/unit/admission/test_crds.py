@@ -10,11 +10,11 @@ from tests.unit.admission.server import KINDS, SCHEMAS, Verdict
 from tests.unit.admission.table import BAD, GOOD, Bad, Document, claim, document, kwok, overlay, pool
 from tools import gen_crds
 
-from joiner.admission.check import below
 from joiner.admission.crd import crd, crds
 from joiner.admission.schema import Schema, schema_of
+from joiner.admission.schemacheck import below
 from joiner.model.codec import decode
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.nodepool import NodePool
 
 SEEN_BY_US_ALONE = [

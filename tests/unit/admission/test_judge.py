@@ -6,8 +6,8 @@ from tests.unit.admission import table
 from tests.unit.admission.table import BAD, FOREIGN, GOOD, Bad, document, overlay, pool, requirement, settings
 
 from joiner import yamldoc
-from joiner.admission.judge import judge, normalise
 from joiner.admission.kinds import CORE_KINDS
+from joiner.admission.validate import judge, normalise
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model.labels import Vocabulary
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from joiner.admission.misread import problem
+from joiner.admission.decodeerrors import problem
 from joiner.model.codec import DecodeError, decode
 from joiner.model.pod import Pod
 

@@ -8,7 +8,7 @@ from joiner.admission.pods import problems, spec_problems
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod, PodSpec
-from joiner.model.policy import RuntimeClass
+from joiner.model.podpolicy import RuntimeClass
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate
 
 ZONE = "topology.kubernetes.io/zone"

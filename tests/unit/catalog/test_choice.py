@@ -4,7 +4,7 @@ import pytest
 from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, requirement, settings
 
 from joiner.catalog.build import Adjustments, Catalog, build
-from joiner.catalog.choice import exclusions, funnel, idle, refusals
+from joiner.catalog.exclusions import exclusions, funnel, idle, refusals
 from joiner.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from joiner.model.nodeoverlay import NodeOverlay
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.builders import RESERVATION, SHELF, VOCABULARY, instance_type, node_pool, offering, overlay, requirement
 
-from joiner.catalog import launch
+from joiner.catalog import launchoptions
 from joiner.catalog.build import Adjustments, Catalog, build
 from joiner.model import labels, resources
 from joiner.model.codec import decode
@@ -27,8 +27,8 @@ def catalog(*types: Any, **adjustments: Any) -> Catalog:
 
 
 def names(*requirements: Mapping[str, Any], at: Catalog | None = None, **requests: str | int) -> list[str]:
-    asked = launch.requirements_of(claim(*requirements), VOCABULARY)
-    found = launch.options(at or catalog(), asked, resources.of(**requests))
+    asked = launchoptions.requirements_of(claim(*requirements), VOCABULARY)
+    found = launchoptions.options(at or catalog(), asked, resources.of(**requests))
     return [f"{each.name} {each.offering.capacity_type} {each.offering.zone}" for each in found]
 
 
@@ -66,15 +66,17 @@ def test_only_the_offerings_that_are_large_enough_are_options_of_a_type_that_an_
     both = instance_type("both", [offering(zone="a"), offering(zone="b")])
     gifted = overlay(match={ZONE: "b"}, capacity={"example.com/device": "1"})
 
-    found = launch.options(
-        catalog(both, overlays=(gifted,)), launch.requirements_of(claim(), VOCABULARY), {"example.com/device": 1000}
+    found = launchoptions.options(
+        catalog(both, overlays=(gifted,)),
+        launchoptions.requirements_of(claim(), VOCABULARY),
+        {"example.com/device": 1000},
     )
 
     assert [each.offering.zone for each in found] == ["b"]
 
 
 def test_an_offering_that_asks_for_a_label_is_for_claims_that_have_it() -> None:
-    asked = launch.requirements_of(claim(pool="gold"), VOCABULARY)
+    asked = launchoptions.requirements_of(claim(pool="gold"), VOCABULARY)
 
     assert asked[labels.NODEPOOL].values == {"gold"}
 
@@ -94,9 +96,9 @@ def test_an_offering_that_asks_for_a_label_is_for_claims_that_have_it() -> None:
 def test_the_options_must_leave_the_values_that_min_values_asks_for(
     wanted: Mapping[str, Any], short: Mapping[str, int]
 ) -> None:
-    asked, shelf = launch.requirements_of(claim(wanted), VOCABULARY), catalog()
+    asked, shelf = launchoptions.requirements_of(claim(wanted), VOCABULARY), catalog()
 
-    assert launch.shortfall(shelf, asked, launch.options(shelf, asked, {})) == short
+    assert launchoptions.shortfall(shelf, asked, launchoptions.options(shelf, asked, {})) == short
 
 
 def test_a_claim_into_a_reservation_needs_no_choice() -> None:
@@ -106,15 +108,15 @@ def test_a_claim_into_a_reservation_needs_no_choice() -> None:
         requirement(CAPACITY_TYPE, "In", labels.RESERVED),
         requirement(RESERVATION, "In", "r-1"),
     )
-    asked = launch.requirements_of(claim(*wanted), VOCABULARY)
+    asked = launchoptions.requirements_of(claim(*wanted), VOCABULARY)
 
-    assert launch.shortfall(paid, asked, launch.options(paid, asked, {})) == {}
+    assert launchoptions.shortfall(paid, asked, launchoptions.options(paid, asked, {})) == {}
 
 
 def test_a_claim_is_bought_in_the_name_of_its_pool() -> None:
     pool = node_pool()
 
-    assert launch.buyer(claim(), pool) is pool
+    assert launchoptions.buyer(claim(), pool) is pool
 
 
 @pytest.mark.parametrize("named", ["gone", "default"], ids=["no pool", "a pool of another NodeClass"])
@@ -122,7 +124,7 @@ def test_a_claim_whose_pool_does_not_fit_is_bought_in_its_own_name(named: str) -
     other = {**REFERENCE, "name": "other"}
     wanted = claim(requirement(ZONE, "In", "a"), nodeClassRef=other)
 
-    made = launch.buyer(wanted, node_pool() if named == "default" else None)
+    made = launchoptions.buyer(wanted, node_pool() if named == "default" else None)
 
     assert made.name == "nodeclaim/c"
     assert made.spec.template.spec.node_class_ref.name == "other"
@@ -133,11 +135,11 @@ def test_a_machine_has_what_overlays_and_settings_say_of_its_offering() -> None:
     shop = catalog(overlays=(overlay(requirements=[requirement(ZONE, "In", "a")], capacity={"example.com/chip": 2}),))
     own = {INSTANCE_TYPE: "m-4", CAPACITY_TYPE: "spot"}
 
-    with_chip = launch.promised(shop, {**own, ZONE: "a"})
-    without = launch.promised(shop, {**own, ZONE: "b"})
+    with_chip = launchoptions.promised(shop, {**own, ZONE: "a"})
+    without = launchoptions.promised(shop, {**own, ZONE: "b"})
 
     assert with_chip is not None
     assert with_chip[0]["example.com/chip"] == with_chip[1]["example.com/chip"] == 2000
     assert without is not None
     assert "example.com/chip" not in without[0]
-    assert launch.promised(shop, {**own, ZONE: "nowhere"}) is None
+    assert launchoptions.promised(shop, {**own, ZONE: "nowhere"}) is None

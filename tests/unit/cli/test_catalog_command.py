@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
-from joiner.cli.storefront import Storefront
+from joiner.offline.catalogs import Storefront
 from joiner.yamldoc import dump
 
 ON_DEMAND = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from joiner.cli import planmanifests
 from joiner.cli.main import cli
+from joiner.cli.plan import manifests as planned
 
 MANIFESTS = """\
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -118,7 +118,7 @@ def test_who_waits_at_a_terminal_for_many_pods_sees_what_is_tried(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: at_terminal)
 
-    listener = planmanifests.Listener(pods)
+    listener = planned.Listener(pods)
     listener.trying("rounded")
     listener.close()
 
@@ -131,12 +131,12 @@ def test_what_is_shown_meanwhile_goes_also_when_planning_breaks_off(
     manifests: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[bool] = []
-    monkeypatch.setattr(planmanifests.Listener, "close", lambda listener: closed.append(True))
+    monkeypatch.setattr(planned.Listener, "close", lambda listener: closed.append(True))
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planmanifests, "schedule", interrupted)
+    monkeypatch.setattr(planned, "schedule", interrupted)
 
     CliRunner().invoke(cli, ["plan", "-f", manifests])
 

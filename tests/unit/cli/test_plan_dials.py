@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.cli.test_plan_command import POOL, deployment
 
-from joiner.cli import plandials
 from joiner.cli.main import cli
-from joiner.cli.scenario import read
+from joiner.cli.plan import policy
+from joiner.offline.scenario.reader import read
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
 
@@ -27,8 +27,8 @@ def summary(*arguments: str) -> dict[str, Any]:
 def test_the_dials_stand_where_it_is_stated() -> None:
     usual = Policy(node_price=NODE_PRICE, spot_width=SPOT_WIDTH, spot_width_cost=SPOT_WIDTH_COST)
 
-    assert plandials.policy() == usual
-    assert plandials.policy(0, 0, 0) == Policy()
+    assert policy.policy_from() == usual
+    assert policy.policy_from(0, 0, 0) == Policy()
 
 
 def test_spot_width_takes_claims_apart() -> None:

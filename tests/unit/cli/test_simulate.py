@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
-from joiner.controllers.garbage import Garbage
+from joiner.controllers.nodeclaim.garbagecollection import Garbage
 from joiner.kube.client import Key
 
 STORY = """

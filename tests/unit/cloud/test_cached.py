@@ -10,7 +10,7 @@ from tests.builders import VOCABULARY, instance_type, node_pool, offering, overl
 
 from joiner.catalog.build import Adjustments
 from joiner.catalog.market import InstanceType
-from joiner.cloud.cached import Catalogs
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import NodeClassNotReady, Transient
 from joiner.cloud.unavailable import Unavailable
 from joiner.model.labels import Vocabulary

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from joiner.controllers.batcher import Batcher
+from joiner.controllers.provisioning.batcher import Batcher
 from joiner.sim.virtualtime import VirtualLoop, run
 
 

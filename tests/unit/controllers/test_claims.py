@@ -17,22 +17,22 @@ from tests.builders import (
     problem,
     requirement,
 )
-from tests.unit.controllers.workshop import Workshop, at_work, ready_pool, seconds, waiting_pod
+from tests.unit.controllers.provisioningworld import Workshop, at_work, ready_pool, seconds, waiting_pod
 
-from joiner.controllers.claims import Wish, dynamic_claim, static_claim
+from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim, static_claim
+from joiner.disruption import drift
 from joiner.kube.errors import Unreachable
 from joiner.model import labels
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
+from joiner.model.nodepoolhash import nodepool_hash
 from joiner.model.quantity import parse
 from joiner.model.resources import of
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
 from joiner.sim.apiserver.client import Call, NoMeddler
-from joiner.state import drift
-from joiner.state.hashing import nodepool_hash
 
 
 def bought(pool: NodePool | PoolOption, *pods: Any, **more: Any) -> NodeClaim:

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from tests.unit.controllers.clinic import Clinic, in_clinic
+from tests.unit.controllers.repairworld import Clinic, in_clinic
 
-from joiner.controllers.commands import Command, Commands, hurried
+from joiner.controllers.disruption.queue import Command, Commands, hurried
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.controllers.lifeworld import LifeWorld, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, live
 
 from joiner.model.conditions import find
 from joiner.model.meta import replace

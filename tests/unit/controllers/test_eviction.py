@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 from tests.builders import pod
-from tests.unit.controllers.lifeworld import LifeWorld, bound, live, seconds
+from tests.unit.controllers.lifecycleworld import LifeWorld, bound, live, seconds
 
 from joiner.kube.client import WatchEvent
 from joiner.kube.errors import Conflict
 from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.sim.apiserver.client import Call, NoMeddler, Told
 
 MINUTE = 60.0

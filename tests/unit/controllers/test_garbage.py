@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.controllers.lifeworld import LifeWorld, claim, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, claim, live
 
 from joiner.cloud.errors import Transient
 from joiner.model.meta import replace

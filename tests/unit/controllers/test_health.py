@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.controllers.clinic import Clinic, in_clinic
+from tests.unit.controllers.repairworld import Clinic, in_clinic
 
 from joiner.cloud.repair import RepairPolicy
-from joiner.controllers.health import Health
+from joiner.controllers.node.health import Health
 from joiner.model import claimconditions, labels
 from joiner.model.duration import Duration
 from joiner.model.meta import replace

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.unit.controllers.lifeworld import LifeWorld, claim, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, claim, live
 
 from joiner.model.meta import replace
 

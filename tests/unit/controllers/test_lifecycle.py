@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.builders import pod, requirement
-from tests.unit.controllers.lifeworld import LifeWorld, claim, live, node_of
+from tests.unit.controllers.lifecycleworld import LifeWorld, claim, live, node_of
 
 from joiner.cloud.errors import CloudError, LaunchFailed, Transient
 from joiner.kube.errors import Invalid, Unreachable

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, NamedTuple
 
+from tests.apiworld import Served, served
 from tests.builders import SHELF, VOCABULARY, node_pool
-from tests.served import Served, served
-from tests.unit.controllers.lifeworld import claim
+from tests.unit.controllers.lifecycleworld import claim
 
 from joiner.catalog.build import NO_ADJUSTMENTS
 from joiner.catalog.market import InstanceType
-from joiner.cloud.cached import Catalogs
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound, Transient
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.controllers.indexes import INDEXES
-from joiner.controllers.marks import Marks
+from joiner.controllers.nodeclaim.conditions import Marks
 from joiner.kube.informer import Informers
 from joiner.kube.manager import Manager
 from joiner.model import labels

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tests.builders import pod
-from tests.unit.controllers.lifeworld import LifeWorld, bound, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, bound, live
 
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod

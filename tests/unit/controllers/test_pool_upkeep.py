@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.builders import node_pool
-from tests.unit.controllers.lifeworld import REFERENCE, claim
+from tests.unit.controllers.lifecycleworld import REFERENCE, claim
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import labels
@@ -14,9 +14,9 @@ from joiner.model.conditions import Condition, is_true
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
+from joiner.model.nodepoolhash import HASH_VERSION, nodepool_hash
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
-from joiner.state.hashing import HASH_VERSION, nodepool_hash
 
 OLD = {labels.NODEPOOL_HASH: "1", labels.NODEPOOL_HASH_VERSION: "v1"}
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.apiworld import Served, served
 from tests.builders import node_pool
-from tests.served import Served, served
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.controllers.indexes import INDEXES
-from joiner.controllers.poolhealth import HEALTHY, RegistrationHealth
+from joiner.controllers.nodepool.registrationhealth import HEALTHY, RegistrationHealth
 from joiner.kube.informer import Informers
 from joiner.kube.manager import Manager
 from joiner.model.conditions import find

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 from tests.builders import node_pool, pod, pool_option, problem, requirement
-from tests.unit.controllers.workshop import Workshop, at_work, own_node, ready_pool, seconds, waiting_pod
+from tests.unit.controllers.provisioningworld import Workshop, at_work, own_node, ready_pool, seconds, waiting_pod
 
 from joiner.cloud.errors import NodeClassNotReady
-from joiner.controllers.claims import Wish, dynamic_claim
-from joiner.controllers.question import NO_POOL
+from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim
+from joiner.controllers.provisioning.pools import NO_POOL
 from joiner.kube.errors import Unreachable
 from joiner.model.affinity import TopologySpreadConstraint
-from joiner.model.cluster import Service
+from joiner.model.clusterobjects import Service
 from joiner.model.codec import decode
 from joiner.model.conditions import Condition, Status
 from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.unit.controllers.clinic import Clinic, in_clinic
+from tests.unit.controllers.repairworld import Clinic, in_clinic
 
 from joiner.cloud.errors import Transient
 from joiner.model import claimconditions

@@ -5,12 +5,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.controllers.clinic import Clinic, Counted, in_clinic
+from tests.unit.controllers.repairworld import Clinic, Counted, in_clinic
 
 from joiner.assembly import Joiner
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.repair import RepairPolicy
-from joiner.controllers.repair import Repair
+from joiner.controllers.disruption.repair import Repair
+from joiner.disruption.cost import DISRUPTION_COST
 from joiner.kube.errors import Throttled
 from joiner.model.duration import Duration
 from joiner.model.labels import DO_NOT_REPAIR, INITIALIZED
@@ -28,7 +29,6 @@ from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.story.format import Reservation
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
-from joiner.state.cost import DISRUPTION_COST
 
 
 def test_nothing_is_done_while_nobody_is_ill() -> None:

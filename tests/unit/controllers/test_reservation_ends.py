@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.builders import requirement
-from tests.unit.controllers.lifeworld import LifeWorld, claim, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, claim, live
 
 from joiner.cloud.kwok.nodeclass import CapacityReservation, KWOKNodeClass
 from joiner.model import labels

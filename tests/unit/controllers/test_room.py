@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tests.unit.controllers.workshop import Workshop, at_work, own_node, ready_pool, seconds
+from tests.unit.controllers.provisioningworld import Workshop, at_work, own_node, ready_pool, seconds
 
-from joiner.controllers.buffers import CapacityBuffers
+from joiner.controllers.provisioning.buffers import CapacityBuffers
 from joiner.kube.controller import Controller
 from joiner.model.capacitybuffer import CapacityBuffer
 from joiner.model.codec import decode

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.builders import pod
-from tests.unit.controllers.workshop import Workshop, at_work, ready_pool, seconds, waiting_pod
+from tests.unit.controllers.provisioningworld import Workshop, at_work, ready_pool, seconds, waiting_pod
 
-from joiner.controllers.static import StaticDeprovisioning, StaticProvisioning
+from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvisioning
+from joiner.disruption.cost import DELETION_COST
 from joiner.kube.controller import Controller
 from joiner.model.labels import DO_NOT_DISRUPT, NODEPOOL
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
-from joiner.state.cost import DELETION_COST
 
 
 def both(shop: Workshop) -> Iterable[Controller]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from tests.builders import pod
-from tests.unit.controllers.lifeworld import LifeWorld, bound, claim, live
+from tests.unit.controllers.lifecycleworld import LifeWorld, bound, claim, live
 
+from joiner.disruption import drain
 from joiner.kube.client import WatchEvent
 from joiner.model import labels, taints
 from joiner.model.claimconditions import TERMINATION_TIMESTAMP
@@ -17,7 +18,6 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
 from joiner.sim.apiserver.client import Call, NoMeddler, Told
-from joiner.state import drain
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from tests.builders import VOCABULARY, node_pool, pod, pool_option, problem
 
-from joiner.controllers.turns import NOW, REMEMBERED_S, SPARE_S, UNDECIDED, Turns, Wanted
+from joiner.controllers.provisioning.launchretries import NOW, REMEMBERED_S, SPARE_S, UNDECIDED, Turns, Wanted
 from joiner.model.labels import ZONE
 from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus

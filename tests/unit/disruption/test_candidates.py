@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 from tests.builders import pod
-from tests.unit.disruption.ward import NOW, claim, node, picture, running
+from tests.unit.disruption.brokennodes import NOW, claim, node, picture, running
 
 from joiner.disruption import candidates
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, replace
 from joiner.model.pod import Pod, PodCondition
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 
 LEFT = {"deletion_timestamp": NOW}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import node_pool
-from tests.unit.disruption.ward import NOW, claim, ill, node, picture
+from tests.unit.disruption.brokennodes import NOW, claim, ill, node, picture
 
 from joiner.disruption import budgets
 from joiner.model import labels

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.unit.disruption.ward import FALLBACK, LONG_AGO, NOW, ago, claim, ill, node, policy
+from tests.unit.disruption.brokennodes import FALLBACK, LONG_AGO, NOW, ago, claim, ill, node, policy
 
 from joiner.disruption import repair
 from joiner.disruption.repair import REBOOT, REPLACE, Ailment, Reboots

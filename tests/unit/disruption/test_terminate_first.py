@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from tests.builders import RESERVATION, VOCABULARY, instance_type, node_pool, offering, pod, pool_option, requirement
-from tests.unit.disruption.ward import node, picture, running
+from tests.unit.disruption.brokennodes import node, picture, running
 
 from joiner.catalog.market import Offering
-from joiner.disruption import rehearsal, terminatefirst
+from joiner.disruption import simulate, terminatefirst
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from joiner.scheduling.problem import Policy, PoolOption, Storage
@@ -99,10 +99,10 @@ def obstacle(ways: list[Offering], cpus: list[str], **spec: Any) -> tuple[bool, 
     option = PoolOption(pool=option.pool, catalog=option.catalog, used=snapshot.used["default"])
 
     def lacks(options: tuple[PoolOption, ...]) -> bool:
-        question = rehearsal.question_without(
+        question = simulate.question_without(
             snapshot.nodes, snapshot, options, storage=Storage(), policy=Policy(), vocabulary=VOCABULARY
         )
-        return bool(rehearsal.rehearsed(schedule(question), question, snapshot.nodes, snapshot).obstacle)
+        return bool(simulate.rehearsed(schedule(question), question, snapshot.nodes, snapshot).obstacle)
 
     return lacks((option,)), lacks(terminatefirst.credited((option,), "cr-1"))
 
@@ -135,7 +135,7 @@ def test_a_node_that_would_be_gone_counts_against_no_limit() -> None:
 def test_what_a_node_that_goes_has_is_taken_off_its_own_pool_only() -> None:
     snapshot = picture(node(labels=HELD))
     mine, other = pool([FULL]), pool_option(node_pool("other"), used=resources.of(nodes=3))
-    question = rehearsal.question_without(
+    question = simulate.question_without(
         snapshot.nodes,
         snapshot,
         (PoolOption(pool=mine.pool, catalog=mine.catalog, used=snapshot.used["default"]), other),

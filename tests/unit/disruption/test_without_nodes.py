@@ -2,17 +2,17 @@
 
 import pytest
 from tests.builders import VOCABULARY, pod
-from tests.unit.disruption.ward import node, picture, running
+from tests.unit.disruption.brokennodes import node, picture, running
 
-from joiner.disruption import rehearsal
+from joiner.disruption import simulate
 from joiner.model import labels
 from joiner.model.meta import KubeObject, OwnerReference
 from joiner.model.pod import Pod
 from joiner.scheduling.plan import Plan, Reason, Refusal
 from joiner.scheduling.problem import Policy, Problem, Storage
 from joiner.scheduling.schedule import schedule
-from joiner.state.members import StateNode
 from joiner.state.snapshot import Snapshot
+from joiner.state.statenode import StateNode
 
 DAEMON = (OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d"),)
 
@@ -21,13 +21,13 @@ def without(*things: KubeObject, name: str = "n") -> tuple[Problem, tuple[StateN
     """The question of a cluster without one of its nodes."""
     snapshot = picture(*things)
     gone = tuple(each for each in snapshot.nodes if each.name == name)
-    question = rehearsal.question_without(gone, snapshot, (), storage=Storage(), policy=Policy(), vocabulary=VOCABULARY)
+    question = simulate.question_without(gone, snapshot, (), storage=Storage(), policy=Policy(), vocabulary=VOCABULARY)
     return question, gone, snapshot
 
 
-def tried(*things: KubeObject) -> rehearsal.Rehearsal:
+def tried(*things: KubeObject) -> simulate.Rehearsal:
     question, gone, snapshot = without(*things)
-    return rehearsal.rehearsed(schedule(question), question, gone, snapshot)
+    return simulate.rehearsed(schedule(question), question, gone, snapshot)
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
@@ -79,14 +79,14 @@ def test_who_waited_before_is_no_obstacle(refused: str, obstacle: bool) -> None:
     question, gone, snapshot = without(node(), running(pod("web")))
     plan = Plan(refusals=(Refusal(pod=refused, reasons=(Reason(rule="r", object="o", message="no"),)),))
 
-    assert bool(rehearsal.rehearsed(plan, question, gone, snapshot).obstacle) is obstacle
+    assert bool(simulate.rehearsed(plan, question, gone, snapshot).obstacle) is obstacle
 
 
 def test_what_was_not_tried_has_no_place() -> None:
     question, gone, snapshot = without(node(), running(pod("web")))
 
     assert (
-        "was not tried" in rehearsal.rehearsed(Plan(not_attempted=("default/web",)), question, gone, snapshot).obstacle
+        "was not tried" in simulate.rehearsed(Plan(not_attempted=("default/web",)), question, gone, snapshot).obstacle
     )
 
 
@@ -94,7 +94,7 @@ def test_pods_of_a_node_that_goes_already_may_use_what_is_not_complete() -> None
     going, unfinished = node(name="going"), node(name="other", labels={labels.INITIALIZED: ""})
     snapshot = picture(node(), going, unfinished, running(pod("web"), "going"), marked=("going",))
     gone = tuple(each for each in snapshot.nodes if each.name == "n")
-    question = rehearsal.question_without(gone, snapshot, (), storage=Storage(), policy=Policy(), vocabulary=VOCABULARY)
+    question = simulate.question_without(gone, snapshot, (), storage=Storage(), policy=Policy(), vocabulary=VOCABULARY)
 
     assert names(question.pods) == ["web"]
-    assert rehearsal.rehearsed(schedule(question), question, gone, snapshot).obstacle == ""
+    assert simulate.rehearsed(schedule(question), question, gone, snapshot).obstacle == ""

@@ -2,8 +2,8 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
+from tests.apiworld import Meddling, Served, served
 from tests.builders import pod
-from tests.served import Meddling, Served, served
 
 from joiner.kube.client import Key
 from joiner.kube.controller import Change

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.served import Served, served
+from tests.apiworld import Served, served
 
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch

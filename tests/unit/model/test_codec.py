@@ -12,7 +12,7 @@ from msgspec import inspect
 
 import joiner.model
 from joiner.model import codec, resources
-from joiner.model.cluster import Event, Lease
+from joiner.model.clusterobjects import Event, Lease
 from joiner.model.conditions import Condition
 from joiner.model.duration import Duration
 from joiner.model.meta import KubeObject, replace

@@ -5,7 +5,7 @@ import pytest
 from joiner.model import node as nodes
 from joiner.model.codec import decode
 from joiner.model.node import Node
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from joiner.cloud.cached import CacheStats
+from joiner.cloud.catalogcache import CacheStats
 from joiner.observe.catalogs import CATALOG_METRICS, CatalogCollector
 
 STATS = CacheStats(

@@ -4,12 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.apiworld import Served, served
 from tests.builders import node_pool, pod
-from tests.served import Served, served
-from tests.town import node
+from tests.clusterworld import node
 
 from joiner.kube.tasks import Tasks
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.model.conditions import Condition
 from joiner.observe import events
 from joiner.observe.events import REASONS, Recorder

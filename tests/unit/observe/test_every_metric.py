@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from tests.unit.observe.metrics_table import NODE, SILENT, TABLE, Row
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.observe import metrics
 from joiner.observe.cluster import CLUSTER_FAMILIES, STATE_FAMILIES
 from joiner.observe.conditions import TOGETHER, TRANSITIONS, condition_families, watched_kinds

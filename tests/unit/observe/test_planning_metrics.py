@@ -2,10 +2,10 @@
 
 import asyncio
 
-from tests.served import Served, served
+from tests.apiworld import Served, served
 
 from joiner.observe.metrics import Metrics
-from joiner.observe.planning import Planning
+from joiner.observe.planningduration import Planning
 
 
 def test_a_plan_in_work_is_told_while_it_is_in_work() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.builders import node_pool
-from tests.unit.controllers.lifeworld import REFERENCE, LifeWorld, live
+from tests.unit.controllers.lifecycleworld import REFERENCE, LifeWorld, live
 
 from joiner.cloud.errors import InstanceNotFound, NodeClassNotReady
 from joiner.observe.metrics import Metrics

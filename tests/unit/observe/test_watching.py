@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tests.apiworld import Served, served
 from tests.builders import node_pool, pod
-from tests.served import Served, served
 
-from joiner.controllers.observing import ConditionWatch, PodWatch
+from joiner.controllers.metrics import ConditionWatch, PodWatch
 from joiner.kube.informer import Informers
 from joiner.kube.tasks import Tasks
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.model.conditions import Condition
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from benchmarks import mixes
 
-from joiner.cli import scenario
 from joiner.model.meta import replace
 from joiner.model.resources import of
+from joiner.offline.scenario import reader
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.schedule import schedule
 
@@ -20,7 +20,7 @@ def limited(option: PoolOption, nodes: int) -> PoolOption:
 
 def mix(pods: int, services: int, types: int) -> Problem:
     written = mixes.deployments(pods, services=services, types=types)
-    return scenario.read(json.dumps(written).encode(), Path()).problem
+    return reader.read(json.dumps(written).encode(), Path()).problem
 
 
 def under_a_limit(free: Problem, nodes: int) -> Problem:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joiner.catalog.stock import flags
+from joiner.catalog.units import flags
 from joiner.scheduling.nodes.dominance import undominated
 
 SIZES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 7)), max_size=40)

@@ -11,11 +11,11 @@ from tests.builders import VOCABULARY, instance_type, node_pool, offering
 
 from joiner.catalog.build import Adjustments, build
 from joiner.catalog.market import Offering
-from joiner.cli import scenario
 from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.pod import Pod
+from joiner.offline.scenario import reader
 from joiner.scheduling.bound.dualprices import in_pieces
 from joiner.scheduling.bound.lowerbound import bound
 from joiner.scheduling.bound.relaxation import relaxed
@@ -80,7 +80,7 @@ def test_who_can_only_use_what_is_paid_for_asks_for_nothing_on_the_market() -> N
 
 @pytest.mark.parametrize(("count", "services"), [(2_000, 40), (2_100, 60), (2_500, 40)])
 def test_a_few_who_need_dear_nodes_do_not_make_those_of_the_others_dear(count: int, services: int) -> None:
-    mix = scenario.read(json.dumps(mixes.deployments(count, services=services, types=200)).encode(), Path()).problem
+    mix = reader.read(json.dumps(mixes.deployments(count, services=services, types=200)).encode(), Path()).problem
 
     run = RoundedRun(mix, Unlimited())
     run.place()

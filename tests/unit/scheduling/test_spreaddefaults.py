@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.builders import node_pool, pod, problem
 
-from joiner.model.cluster import Service
+from joiner.model.clusterobjects import Service
 from joiner.model.codec import decode
 from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.meta import OwnerReference, replace

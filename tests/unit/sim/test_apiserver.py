@@ -3,12 +3,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.apiworld import Served, served
 from tests.builders import node_pool, pod, requirement
-from tests.served import Served, served
 
 from joiner.kube.client import Key
 from joiner.kube.errors import AlreadyExists, Conflict, Invalid
-from joiner.model.cluster import Event, Lease, LeaseSpec, ObjectReference
+from joiner.model.clusterobjects import Event, Lease, LeaseSpec, ObjectReference
 from joiner.model.meta import ObjectMeta, OwnerReference, replace
 from joiner.model.microtime import MicroTime
 from joiner.model.node import Node, NodeCondition, NodeStatus

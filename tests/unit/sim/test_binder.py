@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import away_from, near_to, pod, pods, spread_over
-from tests.town import Town, in_town, node
+from tests.clusterworld import Town, in_town, node
 
 from joiner.kube.errors import Conflict, KubeError, Unreachable
 from joiner.model.affinity import SCHEDULE_ANYWAY

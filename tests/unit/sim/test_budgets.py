@@ -2,14 +2,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.apiworld import Served, served
 from tests.builders import pod
-from tests.served import Served, served
 
 from joiner.kube.errors import EvictionBlocked, Invalid
 from joiner.model.codec import decode
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod, PodCondition
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import Deployment, ReplicaSet
 
 

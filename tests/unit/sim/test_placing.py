@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 from tests.builders import away_from, near_to, pod, spread_over
-from tests.town import node
+from tests.clusterworld import node
 
-from joiner.model.cluster import Namespace
+from joiner.model.clusterobjects import Namespace
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.pod import Pod

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tests.builders import pod
-from tests.town import Town, in_town, node
+from tests.clusterworld import Town, in_town, node
 
 from joiner.model.codec import decode
 from joiner.model.meta import replace

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tests.builders import pod
-from tests.town import Town, in_town, node, running
+from tests.clusterworld import Town, in_town, node, running
 
 from joiner.kube.errors import Unreachable
 from joiner.kube.informer import Informers
@@ -10,7 +10,7 @@ from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.model.policy import PriorityClass, RuntimeClass
+from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.resources import of
 from joiner.model.storage import PersistentVolumeClaim
 from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet, WorkloadStatus

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.served import Meddling, Served, served
+from tests.apiworld import Meddling, Served, served
 
 from joiner.kube.client import ADDED, BOOKMARK, WatchEvent
 from joiner.kube.errors import Gone, Throttled, Unreachable

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.builders import pod
 
+from joiner.disruption.cost import DELETION_COST, DISRUPTION_COST, disturbance, eviction_cost, lifetime_left
 from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.state.cost import DELETION_COST, DISRUPTION_COST, disturbance, eviction_cost, lifetime_left
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.builders import pod
 
+from joiner.disruption import drain
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
-from joiner.state import drain
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DISRUPTED = {"key": "karpenter.sh/disrupted", "operator": "Exists"}

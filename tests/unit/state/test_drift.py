@@ -1,4 +1,5 @@
 from joiner.catalog.market import InstanceType, Offering
+from joiner.disruption import drift
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import ObjectMeta, replace
@@ -6,7 +7,6 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.requirement import SelectorRequirementWithMinValues
 from joiner.requirements import Requirements
-from joiner.state import drift
 
 WORDS = Vocabulary(reservation_id="example.com/reservation")
 HASHED = {labels.NODEPOOL_HASH: "1", labels.NODEPOOL_HASH_VERSION: "v3"}

@@ -8,7 +8,7 @@ from tests.builders import node_pool, requirement
 from joiner.model.codec import decode
 from joiner.model.labels import NODEPOOL_HASH, NODEPOOL_HASH_VERSION, ZONE
 from joiner.model.nodepool import NodePool
-from joiner.state.hashing import nodepool_hash
+from joiner.model.nodepoolhash import nodepool_hash
 
 REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 TAINTS = [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule", "value": "c"}]

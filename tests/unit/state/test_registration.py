@@ -1,6 +1,6 @@
 import pytest
 
-from joiner.state.registration import Outcomes
+from joiner.controllers.nodepool.outcomes import Outcomes
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.storage import CSINode, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.state.cluster import LAUNCH_PATIENCE, Cluster

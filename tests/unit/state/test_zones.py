@@ -8,9 +8,9 @@ from tests.builders import pod
 from joiner.model.codec import decode
 from joiner.model.labels import ZONE, Vocabulary
 from joiner.model.storage import PersistentVolumeClaim, StorageClass
+from joiner.scheduling.pods.effectivezone import effective_zone
 from joiner.scheduling.pods.volumetopology import Shelf
 from joiner.scheduling.problem import Storage
-from joiner.state.zones import effective_zone
 
 CLASS = {
     "metadata": {"name": "gp3"},

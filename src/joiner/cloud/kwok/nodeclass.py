@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from joiner.model import codec
 from joiner.model.conditions import Condition
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.kubelet import Kubelet
 from joiner.model.meta import Value, replace

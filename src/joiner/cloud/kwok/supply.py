@@ -7,7 +7,7 @@ from typing import Final
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
-from joiner.cloud.sources import ec2, file, generated, small
+from joiner.cloud.sources import ec2, file, generated, testcatalog
 from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, Origin
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation
 from joiner.model import labels
@@ -22,8 +22,8 @@ def catalogue(node_class: KWOKNodeClass, reservations: Iterable[Reservation] = (
         if spec.ec2_region is not None:
             machine = ec2.Machine(kubelet=spec.kubelet)
             return ec2.catalogue(spec.ec2_region, machine=machine, reservations=reservations)
-        if spec.instance_types == small.NAME:
-            return small.catalogue(kubelet=spec.kubelet, reservations=reservations)
+        if spec.instance_types == testcatalog.NAME:
+            return testcatalog.catalogue(kubelet=spec.kubelet, reservations=reservations)
         if spec.file is not None:
             return file.catalogue(Path(spec.file), kubelet=spec.kubelet, reservations=reservations)
         return generated.catalogue(kubelet=spec.kubelet, reservations=reservations)
@@ -36,8 +36,8 @@ def origin(node_class: KWOKNodeClass) -> Origin:
     spec = node_class.spec
     if spec.ec2_region is not None:
         return ec2.origin(spec.ec2_region)
-    if spec.instance_types == small.NAME:
-        return small.origin()
+    if spec.instance_types == testcatalog.NAME:
+        return testcatalog.origin()
     return generated.origin() if spec.file is None else file.origin(Path(spec.file))
 
 

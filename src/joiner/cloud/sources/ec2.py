@@ -14,7 +14,7 @@ from joiner.catalog.market import InstanceType, Offering, Overhead
 from joiner.cloud.sources import facts as source
 from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, DataDate, Origin, unpriced
 from joiner.cloud.sources.facts import Facts, Region, Sold, TypeFacts
-from joiner.cloud.sources.nodes import kept_back
+from joiner.cloud.sources.kubeletoverhead import kept_back
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, ReservationLabels, absent, reserve
 from joiner.model import labels
 from joiner.model.kubelet import Kubelet, Threshold

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from joiner.catalog.market import ALLOWED_PRICE, UNLIMITED, InstanceType, Offering, Overhead
-from joiner.cloud.sources import located
+from joiner.cloud.sources import jsonpositions
 from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, CatalogueError, DataDate, Origin, unpriced
 from joiner.cloud.sources.generated import USUAL_OVERHEAD, kwok_labels
-from joiner.cloud.sources.located import Located
-from joiner.cloud.sources.nodes import DEFAULT_KUBELET, under
+from joiner.cloud.sources.jsonpositions import Located
+from joiner.cloud.sources.kubeletoverhead import DEFAULT_KUBELET, under
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, ReservationLabels, reserve
 from joiner.model import labels, quantity
 from joiner.model.kubelet import Kubelet, Threshold, threshold
@@ -79,8 +79,8 @@ def load(path: Path) -> tuple[InstanceType, ...]:
 def parse(data: bytes, origin: str = "catalogue file") -> tuple[InstanceType, ...]:
     """The types in the bytes of a file. All problems are found before any is raised."""
     try:
-        raw = located.read(data)
-    except located.MalformedJson as error:
+        raw = jsonpositions.read(data)
+    except jsonpositions.MalformedJson as error:
         raise CatalogueFileError(origin, (str(error),)) from None
     problems: list[str] = []
     types = tuple(_types(Located(raw, "", "", problems)))

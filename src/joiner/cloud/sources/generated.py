@@ -8,7 +8,7 @@ from typing import Final
 
 from joiner.catalog.market import InstanceType, Offering, Overhead
 from joiner.cloud.sources.catalogue import NO_DATE, Catalogue, DataDate, Origin, unpriced
-from joiner.cloud.sources.nodes import DEFAULT_KUBELET, under
+from joiner.cloud.sources.kubeletoverhead import DEFAULT_KUBELET, under
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, ReservationLabels, reserve
 from joiner.model import labels, resources
 from joiner.model.kubelet import Kubelet

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from joiner.catalog.stock import flags
+from joiner.catalog.units import flags
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import DOES_NOT_EXIST, NOT_IN, Requirements

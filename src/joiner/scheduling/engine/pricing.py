@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from joiner.catalog.market import Option
-from joiner.catalog.stock import Priced, Stock
+from joiner.catalog.units import Priced, Stock
 from joiner.model import labels
 from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements

@@ -6,7 +6,7 @@ launched. Flexibility that cannot be launched is not flexibility.
 
 from collections.abc import Collection, Mapping
 
-from joiner.catalog.stock import Stock
+from joiner.catalog.units import Stock
 from joiner.requirements import Requirement, Requirements
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from joiner.catalog.stock import flags
+from joiner.catalog.units import flags
 from joiner.requirements import Requirements
 from joiner.scheduling.nodes.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.nodes.openclaim import Joined

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from joiner.catalog.stock import Terms
+from joiner.catalog.units import Terms
 from joiner.model import labels
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import ContainerPort

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from joiner.catalog.stock import Ladder, Stock
+from joiner.catalog.units import Ladder, Stock
 
 Amounts = tuple[int, ...]
 """Resource amounts in the order of the run's resource names."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 
-from joiner.catalog.stock import Stock
+from joiner.catalog.units import Stock
 from joiner.model import labels, podrequests
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import ContainerPort, Pod, host_ports

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from joiner.model import labels
 from joiner.model.affinity import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, TopologySpreadConstraint
-from joiner.model.cluster import Service
+from joiner.model.clusterobjects import Service
 from joiner.model.codec import DecodeError, decode
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Pod, PodSpec

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from joiner.catalog.stock import Stock
+from joiner.catalog.units import Stock
 from joiner.model import resources
 from joiner.model.resources import PODS
 from joiner.model.taints import untolerated

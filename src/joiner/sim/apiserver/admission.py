@@ -9,17 +9,17 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from joiner.admission.check import Found, check
 from joiner.admission.defaults import with_defaults
 from joiner.admission.schema import Schema, Shape, schema_of
+from joiner.admission.schemacheck import Found, check
 from joiner.kube.errors import Invalid
 from joiner.model import codec, labels
-from joiner.model.cluster import Namespace, NamespaceStatus
-from joiner.model.custom import CustomObject
+from joiner.model.clusterobjects import Namespace, NamespaceStatus
+from joiner.model.customobject import CustomObject
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodStatus
-from joiner.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+from joiner.model.podpolicy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from joiner.model.storage import (
     PersistentVolume,
     PersistentVolumeClaim,

@@ -14,7 +14,7 @@ from joiner.model import pod as pods
 from joiner.model import selector
 from joiner.model.meta import KubeObject, OwnerReference, replace
 from joiner.model.pod import Pod
-from joiner.model.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from joiner.model.podpolicy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from joiner.model.workload import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 if TYPE_CHECKING:

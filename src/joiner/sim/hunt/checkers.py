@@ -14,13 +14,13 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.client import key_of
 from joiner.model import labels
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.cluster import Event, Lease
+from joiner.model.clusterobjects import Event, Lease
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod, condition
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.selector import chooses
 from joiner.model.taints import DISRUPTED
 from joiner.model.workload import Deployment, PodTemplate

@@ -15,7 +15,7 @@ from typing import Final
 from joiner.kube.client import Key
 from joiner.kube.errors import KubeError
 from joiner.kube.tasks import Tasks
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.model.meta import Value
 from joiner.model.node import Node
 from joiner.model.pod import Pod

@@ -11,7 +11,7 @@ import msgspec
 
 from joiner.kube.client import Key, key_of
 from joiner.model.affinity import PodAffinityTerm
-from joiner.model.cluster import Namespace
+from joiner.model.clusterobjects import Namespace
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.model.pod import Container, ContainerPort, Pod, PodSpec

@@ -21,7 +21,7 @@ from joiner.kube.client import Client, Key, key_of
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import Conflict, KubeError, NotFound
 from joiner.kube.informer import Informers
-from joiner.model.cluster import Namespace
+from joiner.model.clusterobjects import Namespace
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodCondition, condition

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joiner.model import codec, labels
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim

@@ -7,12 +7,12 @@ from typing import Any
 
 from joiner.model import labels
 from joiner.model.claimconditions import LAUNCHED
-from joiner.model.cluster import Event
+from joiner.model.clusterobjects import Event
 from joiner.model.conditions import AWAITING_RECONCILIATION, find
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod, condition
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.apiserver.server import Write
 from joiner.sim.cloud.machines import GONE, Machine

@@ -9,7 +9,7 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import codec, labels, patch, quantity
 from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
-from joiner.model.policy import PodDisruptionBudget
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.kubelet.podlifecycle import RUNS_FOR
 from joiner.sim.story.format import DaemonSetStep, Deploy, Given, JobStep, PodWords, PoolWords, StatefulSetStep

@@ -17,15 +17,15 @@ from typing import Any, Final, NamedTuple
 
 from joiner import yamldoc
 from joiner.admission import fieldnames
-from joiner.admission.judge import at_the_door
 from joiner.admission.problem import Problem, nearest
+from joiner.admission.validate import at_the_door
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.kube.errors import Invalid
 from joiner.model import claimconditions, codec, labels
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.custom import CustomObject
+from joiner.model.customobject import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import KubeObject, Value, replace
 from joiner.model.nodeclaim import NodeClaim

@@ -4,7 +4,7 @@ from joiner.clock import Clock
 from joiner.kube.client import Client
 from joiner.kube.controller import Controller
 from joiner.kube.informer import Informers
-from joiner.model.policy import PriorityClass, RuntimeClass
+from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.sim.workloads.daemonset import DaemonSets
 from joiner.sim.workloads.deployment import Deployments, ReplicaSets
 from joiner.sim.workloads.job import Jobs

@@ -7,7 +7,7 @@ from typing import Final
 from joiner.kube.informer import Informers
 from joiner.model.meta import KubeObject, ObjectMeta, OwnerReference, replace
 from joiner.model.pod import Container, Pod, PodSpec, PodTemplateSpec, condition
-from joiner.model.policy import PriorityClass, RuntimeClass
+from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.quantity import Quantity
 from joiner.model.taints import Toleration
 from joiner.sim.scheduler.clusterindex import signature

@@ -1,0 +1,63 @@
+"""`joiner catalog`: what each NodePool can buy, at which price, and which object made it so."""
+
+import asyncio
+
+import click
+
+from joiner.cli import inputs, output
+from joiner.cli.catalog import data, tables
+from joiner.cli.findings import load
+from joiner.offline import catalogs, instancetypes
+
+EPILOG = """\b
+Examples:
+  joiner catalog -f examples/01-what-a-pool-can-buy
+  joiner catalog -f pools.yaml -f overlays/ --nodepool default --explain
+  joiner catalog -f pools.yaml --type m5.large --type c5.large --explain
+  joiner catalog -f pools.yaml -o json | jq '.nodePools[].types[].name'
+
+\b
+Exit codes:
+  0  every NodePool was shown
+  1  something is wrong with the input, or with one of the NodePools; the others are shown
+  2  wrong usage of the command line
+"""
+
+
+@click.command("catalog", short_help="Show what NodePools can buy, at which price, and why.", epilog=EPILOG)
+@inputs.option
+@inputs.catalogue_option
+@click.option("--nodepool", metavar="NAME", help="Only this NodePool; all of the files otherwise.")
+@click.option("--type", "names", multiple=True, metavar="NAME", help="Only this instance type; may be repeated.")
+@click.option("--explain", "explained", is_flag=True, help="Show why types are left out and which object changed what.")
+@click.option(
+    "--limit", default=20, show_default=True, metavar="N", type=click.IntRange(min=0), help="Rows per table; 0 for all."
+)
+@output.option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    filenames: tuple[str, ...],
+    catalogue: str | None,
+    nodepool: str | None,
+    names: tuple[str, ...],
+    explained: bool,
+    limit: int,
+    form: str,
+) -> None:
+    """Show what NodePools can buy: the instance types that are left after requirements, settings and overlays.
+
+    Reads NodePools, their NodeClasses, InstanceType settings and NodeOverlays; other objects are passed over. Sizes are what
+    pods can use on a node. Prices are dollars an hour, with the date of the data they come from.
+    """
+    if not filenames:
+        raise click.UsageError("Name manifests with -f: a file, a folder, or - for standard input.")
+    opened = asyncio.run(catalogs.open_for(instancetypes.stand_in(load(filenames), catalogue), nodepool, names))
+    if form == output.TABLE:
+        tables.show(opened, names, explained, limit)
+    else:
+        output.data(data.of(opened, explained), form)
+    for pool, problem in opened.problems:
+        click.echo(f"Error: NodePool {pool}: {problem}", err=True)
+    if opened.problems:
+        ctx.exit(1)

@@ -1,0 +1,123 @@
+"""`joiner plan`: what would be bought for these pods, where each would go, and why some would not.
+
+Manifests and scenarios are two ways to ask; each is imported only when it is used.
+"""
+
+import click
+from click.core import ParameterSource
+
+from joiner.cli import inputs, output
+from joiner.cli.plan import options
+
+EPILOG = """\b
+Examples:
+  joiner plan -f pools.yaml -f deployments/
+  kubectl get nodes,pods,nodeclaims -A -o yaml | joiner plan -f pools.yaml -f -
+  joiner plan -f manifests/ --explain web-0
+  joiner plan -f manifests/ --costs
+  joiner plan -f manifests/ --bound
+  joiner plan -f for-aws/ --instance-types ec2/us-east-1
+  joiner plan -f manifests/ -o json | jq '.summary.hourly'
+  joiner plan --scenario scenarios.jsonl --output json
+
+\b
+Exit codes:
+  0  there is a plan, also when it leaves pods over (not with --strict)
+  1  something is wrong with the input, or no NodePool can be used; with --strict also when pods or NodePools are left out
+  2  wrong usage of the command line
+"""
+
+
+@click.command("plan", short_help="Show what would be bought for pods, where they would go, and why.", epilog=EPILOG)
+@inputs.option
+@inputs.catalogue_option
+@click.option(
+    "--explain", "explained", metavar="POD", help="Only this pod: where it goes and why, or what keeps it out."
+)
+@click.option(
+    "--costs",
+    "priced",
+    is_flag=True,
+    help="Also say what preferences, spread and affinity cost, by planning again without each.",
+)
+@click.option(
+    "--bound",
+    "bounded",
+    is_flag=True,
+    help="Also say what no plan can cost less than, how near this one is, and what each way of planning came to.",
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Answer scenarios (JSON, one or many, - for standard input) with a line of JSON each.",
+)
+@options.options
+@click.option("--strict", is_flag=True, help="Fail when a pod or a NodePool is left out.")
+@output.option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    filenames: tuple[str, ...],
+    catalogue: str | None,
+    explained: str | None,
+    priced: bool,
+    bounded: bool,
+    scenarios: str | None,
+    node_price: float | None,
+    spot_width: int | None,
+    spot_width_cost: float | None,
+    preferences: str | None,
+    min_values: str | None,
+    effort: int | None,
+    scheduler_config: str | None,
+    strict: bool,
+    form: str,
+) -> None:
+    """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
+
+    Reads NodePools, their NodeClasses, overlays and settings; Pods, Deployments, StatefulSets, ReplicaSets and Jobs;
+    DaemonSets; CapacityBuffers; Nodes, NodeClaims and bound Pods as kubectl prints them; and storage, priority, runtime and
+    limit objects where they matter. Nothing is changed anywhere.
+    """
+    if scenarios is not None:
+        dials = (node_price, spot_width, spot_width_cost, preferences, min_values, effort, scheduler_config)
+        if (
+            filenames
+            or catalogue is not None
+            or explained is not None
+            or bounded
+            or priced
+            or any(dial is not None for dial in dials)
+        ):
+            raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
+        if form != output.JSON and ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"--scenario answers in lines of JSON, not as {form}: leave out -o, or write -o json."
+            )
+        from joiner.cli.plan.scenarios import answer_all
+
+        answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))
+        return
+    if not filenames:
+        raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
+    if bounded and explained is not None:
+        raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
+    from joiner.cli.plan import manifests
+    from joiner.cli.plan.policy import policy_from, spread_defaults
+
+    policy = policy_from(node_price, spot_width, spot_width_cost, preferences, min_values)
+    complete = manifests.show(
+        filenames,
+        catalogue,
+        policy,
+        spread_defaults(scheduler_config),
+        effort,
+        form,
+        explained=explained,
+        priced=priced,
+        bounded=bounded,
+    )
+    if strict and not complete:
+        ctx.exit(1)

@@ -1,0 +1,147 @@
+"""Plans for machines: everything there is to say, as plain data."""
+
+from typing import Any
+
+from joiner.catalog.market import Option
+from joiner.cli.plan.tables import HOURS_A_MONTH, View
+from joiner.model import resources
+from joiner.model.codec import encode
+from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
+from joiner.scheduling.reporter import Attempt
+from joiner.scheduling.whatif.alternatives import Cost, Purchase
+from joiner.scheduling.whatif.blockers import Verdict
+from joiner.scheduling.whatif.constraints import Constraint
+
+
+def as_data(view: View) -> dict[str, Any]:
+    """The whole plan."""
+    plan = view.plan
+    return {
+        "summary": {
+            "pods": len(view.question.problem.pods),
+            "sparePods": view.spare,
+            "newNodes": len(plan.claims),
+            "podsOnNewNodes": sum(len(claim.pods) for claim in plan.claims),
+            "podsOnExistingNodes": sum(map(len, plan.placements.values())),
+            "leftOver": len(plan.refusals),
+            "notAttempted": len(plan.not_attempted),
+            "hourly": round(plan.price, 12),
+            "monthly": round(plan.price * HOURS_A_MONTH, 2),
+        },
+        "prices": list(view.prices),
+        "notes": list(view.question.notes),
+        "claims": [claim_data(view, claim) for claim in plan.claims],
+        "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(plan.placements.items()) if pods],
+        "givenUp": [{"pods": list(each.pods), "wishes": list(each.wishes)} for each in plan.given_up],
+        "leftOver": [refusal_data(view, refusal) for refusal in plan.refusals],
+        "notAttempted": list(plan.not_attempted),
+        "planner": plan.planner,
+        "attempts": [attempt_data(attempt) for attempt in view.attempts],
+    }
+
+
+def attempt_data(attempt: Attempt) -> dict[str, Any]:
+    """A way of planning that was tried."""
+    told: dict[str, Any] = {"planner": attempt.planner, "outcome": attempt.outcome}
+    if not attempt.given_up:
+        told |= {"nodes": attempt.nodes, "hourly": round(attempt.price, 12), "leftOver": attempt.left_over}
+    return told
+
+
+def claim_data(view: View, claim: PlannedClaim) -> dict[str, Any]:
+    """A node to buy."""
+    second = claim.runner_up
+    return {
+        "nodePool": claim.nodepool,
+        "price": claim.price,
+        "runnerUp": None if second is None else option_data(second),
+        "pods": list(claim.pods),
+        "requests": resources.written(claim.requests),
+        "allocatable": resources.written(view.allocatable(claim)),
+        "requirements": encode(claim.requirements.written()),
+        "taints": encode(claim.taints),
+        "reservations": list(claim.reservations),
+        "minValuesRelaxed": claim.min_values_relaxed,
+        "options": [option_data(option) for option in claim.options],
+    }
+
+
+def option_data(option: Option) -> dict[str, Any]:
+    """A type that a node may be."""
+    offering = option.offering
+    return {
+        "instanceType": option.name,
+        "capacityType": offering.capacity_type,
+        "zone": offering.zone,
+        "price": offering.cost,
+    }
+
+
+def refusal_data(view: View, refusal: Refusal) -> dict[str, Any]:
+    """A pod that found no place."""
+    return {
+        "pod": refusal.pod,
+        "workload": view.workload(refusal.pod),
+        "ignored": refusal.ignored,
+        "reasons": [reason_data(reason) for reason in refusal.reasons],
+    }
+
+
+def reason_data(reason: Reason) -> dict[str, Any]:
+    """What one pool or node has against a pod; fields of which there is nothing to say are left out."""
+    told: dict[str, Any] = {
+        "rule": reason.rule,
+        "object": reason.object,
+        "message": reason.message,
+        "wanted": reason.wanted,
+        "had": reason.had,
+        "hint": reason.hint,
+        "funnel": [{"rule": stage.rule, "after": stage.after, "left": stage.left} for stage in reason.funnel],
+    }
+    return {field: content for field, content in told.items() if content}
+
+
+def constraint_data(constraint: Constraint) -> dict[str, Any]:
+    """One thing that somebody asks for."""
+    return {
+        "rule": constraint.rule,
+        "object": constraint.object,
+        "field": constraint.field,
+        "says": constraint.says,
+        "change": constraint.change,
+    }
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """What would let a pod in: each of the changes suffices."""
+    return {
+        "othersAsPlanned": verdict.on_the_plan,
+        "cutShort": verdict.cut_short,
+        "changes": [
+            {
+                "constraints": [constraint_data(each) for each in blamed.constraints],
+                **({"hint": blamed.hint} if blamed.hint else {}),
+            }
+            for blamed in verdict.blames
+        ],
+    }
+
+
+def purchase_data(why: Purchase) -> dict[str, Any]:
+    """Why a node is bought as it is."""
+    return {
+        "weight": why.weight,
+        "typesThatWouldDo": why.types,
+        "cheaperTypes": dict(why.cheaper),
+        "preferencesHeeded": [{"pod": each.pod, "says": each.says, "cheaper": each.price} for each in why.heeded],
+        "otherNodePools": [
+            {"nodePool": each.nodepool, "weight": each.weight, "price": each.price, "reason": each.reason}
+            for each in why.rivals
+        ],
+    }
+
+
+def cost_data(cost: Cost) -> dict[str, Any]:
+    """What a wish costs."""
+    hourly = None if cost.hourly is None else round(cost.hourly, 12)
+    return {"pod": cost.pod, "pods": cost.pods, **constraint_data(cost.constraint), "hourly": hourly}

@@ -1,0 +1,373 @@
+"""Commands: nodes that have to go, what must be there before they do, and everything between the decision and the deletion.
+
+    decided ─ nodes tainted, reason written ─ replacements written ─ marked ─ replacements complete ─ candidates deleted
+                                   └───────────── it fails or takes too long ───────────┴── taints and reasons removed
+
+Commands are remembered only here. After a restart nobody owns the nodes they were about: whatever carries our taint or a reason
+for disruption without being owned is set free again, by the same hands that clean up after a failure.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Final
+
+from joiner.clock import Clock
+from joiner.controllers.provisioning.claimwriter import Claims, Wish
+from joiner.controllers.status import StatusEdit
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
+from joiner.kube.errors import KubeError, NotFound
+from joiner.kube.informer import Informers
+from joiner.model import claimconditions, labels, taints
+from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING, TERMINATION_TIMESTAMP
+from joiner.model.duration import Duration
+from joiner.model.meta import Value, replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.observe.claims import count_disrupted, count_unhealthy
+from joiner.observe.events import Recorder
+from joiner.observe.metrics import Metrics
+from joiner.options import Options
+from joiner.state.cluster import Cluster
+from joiner.state.managed import Managed
+from joiner.state.statenode import StateNode
+
+REPLACE: Final = "replace"
+DELETE: Final = "delete"
+TERMINATE_FIRST: Final = "terminate-first"
+
+PATIENCE_LEAST: Final = timedelta(minutes=10)
+PATIENCE_MOST: Final = timedelta(hours=1)
+PATIENCE_EACH: Final = timedelta(milliseconds=80)
+"""By so much for each candidate in the queue everybody is given more time."""
+_COMMAND: Final = "command"
+_NODE: Final = "node"
+_CLAIM: Final = "claim"
+
+
+class Command(Value):
+    """What was decided."""
+
+    reason: str
+    """`Unhealthy`, `Drifted`, `Empty`, `Underutilized`."""
+    candidates: tuple[StateNode, ...]
+    """The nodes that go; each has a node and a claim."""
+    replacements: tuple[Wish, ...] = ()
+    replicas: NodePool | None = None
+    """A pool that keeps a number of nodes: one new claim of its template takes the place of each candidate."""
+    nominated: tuple[str, ...] = ()
+    """Nodes that the candidates' pods were given places on: they are left alone for a while."""
+    decision: str = REPLACE
+    consolidation_type: str = ""
+    bound: Duration | None = None
+    """How long draining may take; with nothing said the claim's own word holds."""
+    condition: str = ""
+    """What is wrong with the nodes, if that is why they go."""
+
+
+class _Running:
+    """A command that was started, and how far it is."""
+
+    def __init__(self, command: Command, began: datetime) -> None:
+        self.command = command
+        self.began = began
+        self.replacements: tuple[NodeClaim, ...] = ()
+        self.deleted: set[str] = set()
+
+    def claims(self) -> tuple[NodeClaim, ...]:
+        return tuple(each.claim for each in self.command.candidates if each.claim is not None)
+
+
+class Commands(Reconciler):
+    """Carries commands out, several at once. Others ask `owns` before they decide about a node."""
+
+    name = "disruption.queue"
+    workers = 100
+    backoff = Backoff(1.0, 10.0)
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        informers: Informers,
+        cluster: Cluster,
+        managed: Managed,
+        claims: Claims,
+        clock: Clock,
+        recorder: Recorder,
+        metrics: Metrics,
+        options: Options,
+    ) -> None:
+        self._client, self._informers, self._cluster, self._managed = client, informers, cluster, managed
+        self._claims, self._clock, self._recorder, self._metrics = claims, clock, recorder, metrics
+        self._nominated_for = timedelta(seconds=options.nomination_s)
+        self._running: dict[str, _Running] = {}
+        self._owner: dict[str, str] = {}
+        """Claim to the command it is a candidate of."""
+        self._waits: dict[str, str] = {}
+        """Claim to the command it is a replacement for."""
+        self._numbers = count(1)
+        self.watches = (Watch(NodeClaim, self._claim_changed), Watch(Node, _tainted))
+
+    def _claim_changed(self, change: Change) -> Iterable[Key]:
+        claim: NodeClaim = change.latest
+        for table in (self._waits, self._owner):
+            if claim.name in table:
+                yield Key(_COMMAND, table[claim.name])
+        if change.after is not None and claimconditions.holds(claim, DISRUPTION_REASON):
+            yield Key(_CLAIM, claim.name)
+
+    def owns(self, claim: str) -> bool:
+        """Whether a command is about the node of this claim."""
+        return claim in self._owner
+
+    # -- the start ----------------------------------------------------------------------------------------------------
+
+    async def start(self, command: Command) -> bool:
+        """Begin; whether it has begun. If not, nothing is left of it but claims that were written already."""
+        running, number = _Running(command, self._clock.now()), str(next(self._numbers))
+        names = [claim.name for claim in running.claims()]
+        if any(name in self._owner for name in names):
+            return False
+        self._own(number, names)
+        try:
+            running.command = command = await self._marked(command)
+            running.replacements = await self._replacements(command)
+        except Exception as error:
+            self._fail(number, running, str(error))
+            if isinstance(error, KubeError):
+                return False
+            raise
+        self._disown(number)
+        self._own(number, [claim.name for claim in running.claims()])
+        self._running[number] = running
+        self._waits.update({claim.name: number for claim in running.replacements})
+        self._cluster.mark_for_deletion(*(claim.name for claim in running.claims()))
+        until = self._clock.now() + self._nominated_for
+        for name in (*command.nominated, *(claim.name for claim in running.replacements)):
+            self._cluster.nominate(name, until)
+        self._count_start(command)
+        self.wake(Key(_COMMAND, number))
+        return True
+
+    def _own(self, number: str, claims: Iterable[str]) -> None:
+        self._owner.update(dict.fromkeys(claims, number))
+
+    def _disown(self, number: str) -> None:
+        self._owner = {name: owner for name, owner in self._owner.items() if owner != number}
+        self._waits = {name: owner for name, owner in self._waits.items() if owner != number}
+
+    async def _marked(self, command: Command) -> Command:
+        """The command with the candidates that could be tainted; all of them, if they wait for replacements."""
+        kept: list[StateNode] = []
+        for each in command.candidates:
+            try:
+                await self._mark(each, command.reason)
+            except KubeError:
+                if command.replacements or command.replicas is not None:
+                    raise
+                self._free(each)
+                continue
+            kept.append(each)
+        if not kept:
+            raise NotFound("none of the nodes could be tainted")
+        return replace(command, candidates=tuple(kept))
+
+    async def _mark(self, each: StateNode, reason: str) -> None:
+        assert each.node is not None
+        assert each.claim is not None
+        node = await self._client.get(Node, each.node.name)
+        closed = replace(node.spec, taints=taints.merged(node.spec.taints, (taints.DISRUPTED,)))
+        await self._client.patch(node, replace(node, spec=closed), locked=True)
+        claim = await self._client.get(NodeClaim, each.claim.name)
+        if claim.metadata.uid != each.claim.metadata.uid or claimconditions.is_leaving(claim):
+            raise NotFound(f"NodeClaim {claim.name} is going already")
+        edit = StatusEdit(claim, self._clock.now())
+        edit.true(DISRUPTION_REASON, reason=reason)
+        await edit.write(self._client)
+
+    async def _replacements(self, command: Command) -> tuple[NodeClaim, ...]:
+        reason = command.reason.lower()
+        if command.replicas is not None:
+            written = await self._claims.replicate(command.replicas, len(command.candidates), reason=reason)
+            if len(written) < len(command.candidates):
+                raise NotFound(f"not all claims of NodePool {command.replicas.name} could be written")
+            return written
+        outcomes = await self._claims.buy(command.replacements, reason=reason) if command.replacements else ()
+        for outcome in outcomes:
+            if outcome.claim is None:
+                raise NotFound(outcome.problem)
+        return tuple(outcome.claim for outcome in outcomes if outcome.claim is not None)
+
+    def _count_start(self, command: Command) -> None:
+        decided = _decided(command)
+        self._metrics.voluntary_disruption_decisions_total.labels(**decided).inc()
+        for pool in sorted({each.nodepool for each in command.candidates}):
+            self._metrics.voluntary_disruption_decisions_by_nodepool_total.labels(nodepool=pool, **decided).inc()
+
+    # -- the way to the end -------------------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look after a command, or after a node or claim that may belong to none."""
+        if key.namespace == _NODE:
+            await self._free_node(key.name)
+            return DONE
+        if key.namespace == _CLAIM:
+            await self._free_claim(key.name)
+            return DONE
+        running = self._running.get(key.name)
+        return DONE if running is None else await self._step(key.name, running)
+
+    async def _step(self, number: str, running: _Running) -> Result:
+        for claim in running.replacements:
+            known = await self._found(claim)
+            is_there = known is not None and not claimconditions.is_leaving(known)
+            if known is not None and is_there and claimconditions.holds(known, INITIALIZED):
+                continue
+            if all([await self._is_leaving(each) for each in running.claims()]):
+                self._finish(number)  # somebody else was faster
+                return DONE
+            left = running.began + self._patience() - self._clock.now()
+            if known is None or not is_there:
+                self._fail(number, running, f"replacement {claim.name} is gone")
+                return DONE
+            if left <= timedelta(0):
+                self._fail(number, running, f"replacement {claim.name} was not complete in time")
+                return DONE
+            self._tell_waiting(known)
+            return Result(left.total_seconds())
+        for each in running.command.candidates:
+            await self._delete(each, running)
+        self._finish(number)
+        return DONE
+
+    async def _is_leaving(self, claim: NodeClaim) -> bool:
+        known = await self._found(claim)
+        return known is None or claimconditions.is_leaving(known)
+
+    async def _found(self, claim: NodeClaim) -> NodeClaim | None:
+        """The claim, by the cache's word, and where that has nothing by the server's."""
+        known = self._informers.get(NodeClaim, claim.name)
+        if known is None:
+            try:
+                known = await self._client.get(NodeClaim, claim.name)
+            except NotFound:
+                return None
+        return known if known.metadata.uid == claim.metadata.uid else None
+
+    def _patience(self) -> timedelta:
+        return max(PATIENCE_LEAST, min(PATIENCE_MOST, PATIENCE_EACH * len(self._owner)))
+
+    def _tell_waiting(self, claim: NodeClaim) -> None:
+        if claimconditions.holds(claim, LAUNCHED):
+            self._recorder.publish(claim, "DisruptionWaitingReadiness", "nodes wait for it to become complete")
+        else:
+            self._recorder.publish(claim, "DisruptionLaunching", "it is launched to take the place of other nodes")
+
+    async def _delete(self, each: StateNode, running: _Running) -> None:
+        assert each.claim is not None
+        name, command = each.claim.name, running.command
+        if name in running.deleted:
+            return
+        try:
+            claim = await self._client.get(NodeClaim, name)
+            if claim.metadata.uid == each.claim.metadata.uid and not claimconditions.is_leaving(claim):
+                claim = await hurried(self._client, claim, command.bound, self._clock.now())
+                await self._client.delete(NodeClaim, name, uid=claim.metadata.uid)
+        except NotFound:
+            pass
+        running.deleted.add(name)
+        message = f"disrupted for reason {command.reason}"
+        for thing in (each.node, each.claim):
+            if thing is not None:
+                self._recorder.publish(thing, "DisruptionTerminating", message)
+        pool = self._informers.get(NodePool, each.nodepool) if command.consolidation_type else None
+        count_disrupted(self._metrics, each.claim, command.reason.lower(), pods=each.pods, consolidating=pool)
+        if command.condition:
+            count_unhealthy(self._metrics, each.claim, command.condition, command.bound)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _finish(self, number: str) -> None:
+        """The candidates go. They stay marked until they are gone."""
+        del self._running[number]
+        self._disown(number)
+
+    def _fail(self, number: str, running: _Running, problem: str) -> None:
+        """The candidates stay. Replacements that were written stay, too: they may find other work."""
+        command = running.command
+        self._running.pop(number, None)
+        self._disown(number)
+        self._metrics.voluntary_disruption_queue_failures_total.labels(**_decided(command)).inc()
+        for each in command.candidates:
+            assert each.claim is not None
+            self._cluster.unmark_for_deletion(each.claim.name)
+            for thing in filter(None, (each.node, each.claim)):
+                self._recorder.publish(thing, "DisruptionBlocked", f"it could not be replaced: {problem}")
+            self._free(each)
+
+    def _free(self, each: StateNode) -> None:
+        if each.node is not None:
+            self.wake(Key(_NODE, each.node.name))
+        if each.claim is not None:
+            self.wake(Key(_CLAIM, each.claim.name))
+
+    async def _free_node(self, name: str) -> None:
+        """Remove our taint from a node that nobody means to remove."""
+        node = self._informers.get(Node, name)
+        if node is None or node.metadata.deletion_timestamp is not None or not self._is_ours(node):
+            return
+        claims = self._informers.by(NodeClaim, "provider-id", node.spec.provider_id) if node.spec.provider_id else ()
+        if any(self._is_meant(claim) for claim in claims):
+            return
+        node = await self._client.get(Node, name)
+        if node.metadata.deletion_timestamp is None:
+            left = taints.without(node.spec.taints, (taints.DISRUPTED,))
+            await self._client.patch(node, replace(node, spec=replace(node.spec, taints=left)), locked=True)
+
+    def _is_ours(self, node: Node) -> bool:
+        return bool(node.metadata.labels.get(labels.NODEPOOL)) or self._managed.node(node)
+
+    async def _free_claim(self, name: str) -> None:
+        """Take the reason for disruption back from a claim that nobody means to remove. Who is restarted keeps it."""
+        claim = self._informers.get(NodeClaim, name)
+        if claim is None or not self._managed.claim(claim) or self._is_meant(claim):
+            return
+        claim = await self._client.get(NodeClaim, name)
+        if claimconditions.is_leaving(claim) or claimconditions.holds(claim, REBOOTING):
+            return
+        edit = StatusEdit(claim, self._clock.now())
+        edit.clear(DISRUPTION_REASON)
+        await edit.write(self._client)
+
+    def _is_meant(self, claim: NodeClaim) -> bool:
+        return self.owns(claim.name) or claimconditions.is_leaving(claim) or self._cluster.is_marked(claim.name)
+
+
+def _tainted(change: Change) -> Sequence[Key]:
+    node: Node | None = change.after
+    if node is None or node.metadata.deletion_timestamp is not None:
+        return ()
+    return (Key(_NODE, node.name),) if taints.is_among(taints.DISRUPTED, node.spec.taints) else ()
+
+
+def _decided(command: Command) -> dict[str, str]:
+    return {
+        "decision": command.decision,
+        "reason": command.reason.lower(),
+        "consolidation_type": command.consolidation_type,
+    }
+
+
+async def hurried(client: Client, claim: NodeClaim, bound: Duration | None, now: datetime) -> NodeClaim:
+    """The claim with the moment at which its drain ends. A moment that was set before is only ever made earlier."""
+    if bound is None:
+        return claim
+    moment, known = now + bound.timedelta, claimconditions.deadline(claim)
+    if known is not None and known <= moment:
+        return claim
+    annotations = {**claim.metadata.annotations, TERMINATION_TIMESTAMP: claimconditions.written_deadline(moment)}
+    metadata = replace(claim.metadata, annotations=annotations)
+    return await client.patch(claim, replace(claim, metadata=metadata), locked=True)

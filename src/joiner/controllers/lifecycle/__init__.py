@@ -1,6 +1,0 @@
-"""`nodeclaim.lifecycle`: a claim from its first day to its last. One step a file, one controller that takes them in turn."""
-
-from joiner.controllers.lifecycle.controller import Lifecycle
-from joiner.controllers.lifecycle.steps import RegistrationHealth
-
-__all__ = ["Lifecycle", "RegistrationHealth"]

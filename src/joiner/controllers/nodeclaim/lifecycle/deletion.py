@@ -1,0 +1,150 @@
+"""The last step: the node leaves, the machine goes, and only then the claim.
+
+A claim that nobody knows the machine of may still have one: an answer was lost, or we were restarted before it was written
+down. So the provider is asked for machines that were bought for the claim.
+"""
+
+from typing import Final
+
+from joiner.clock import Clock
+from joiner.cloud.errors import InstanceNotFound, Transient
+from joiner.cloud.provider import CloudProvider
+from joiner.controllers.nodeclaim.lifecycle.launch import Launch
+from joiner.controllers.status import StatusEdit
+from joiner.kube.client import Client
+from joiner.kube.controller import DONE, Result
+from joiner.kube.errors import NotFound
+from joiner.kube.informer import Informers
+from joiner.model import claimconditions, labels
+from joiner.model.claimconditions import INSTANCE_TERMINATING, REGISTERED
+from joiner.model.conditions import find
+from joiner.model.meta import replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.observe.events import Recorder
+from joiner.observe.metrics import Metrics
+
+RETRY_S: Final = 5.0
+
+
+class Deletion:
+    """Takes a deleted claim apart, in an order that leaks nothing."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        informers: Informers,
+        provider: CloudProvider,
+        clock: Clock,
+        recorder: Recorder,
+        metrics: Metrics,
+        launch: Launch,
+    ) -> None:
+        self._client, self._informers, self._provider = client, informers, provider
+        self._clock, self._recorder, self._metrics = clock, recorder, metrics
+        self._launch = launch
+
+    async def step(self, claim: NodeClaim) -> Result:
+        """Take the claim one step closer to its end."""
+        if labels.TERMINATION_FINALIZER not in claim.metadata.finalizers:
+            return DONE
+        claim = await self._with_deadline(claim)
+        waiting = await self._nodes(claim)
+        if waiting is not None:
+            return waiting
+        wait = 0.0
+        for machine in await self._machines(claim):
+            claim, after = await self._end(claim, machine)
+            wait = max(wait, after)
+        if wait:
+            return Result(wait)
+        await self._let_go(claim)
+        return DONE
+
+    async def _with_deadline(self, claim: NodeClaim) -> NodeClaim:
+        """The claim with the moment at which force begins, if its drain has a limit."""
+        period, metadata = claim.spec.termination_grace_period, claim.metadata
+        known = metadata.annotations
+        if period is None or claimconditions.TERMINATION_TIMESTAMP in known or metadata.deletion_timestamp is None:
+            return claim
+        moment = metadata.deletion_timestamp + period.timedelta
+        text = claimconditions.written_deadline(moment)
+        annotated = replace(metadata, annotations={**known, claimconditions.TERMINATION_TIMESTAMP: text})
+        stored = await self._client.patch(claim, replace(claim, metadata=annotated), locked=True)
+        message = f"all pods of the node will be deleted by {text}"
+        self._recorder.publish(claim, "TerminationGracePeriodExpiring", message)
+        return stored
+
+    async def _nodes(self, claim: NodeClaim) -> Result | None:
+        """Ask every Node of the claim to go; when to look again, or nothing once none is left.
+
+        Nodes that never registered are left alone: they hold nothing of ours.
+        """
+        registered = claimconditions.holds(claim, REGISTERED)
+        provider_id = claim.status.provider_id
+        known = self._informers.by(Node, "provider-id", provider_id) if provider_id else ()
+        nodes = [node for node in known if registered or node.metadata.labels.get(labels.REGISTERED) == "true"]
+        unseen = not nodes and registered and bool(claim.status.node_name)
+        if unseen:
+            nodes = await self._live(claim)
+        for node in nodes:
+            if node.metadata.deletion_timestamp is None:
+                await self._delete(node)
+        if not nodes:
+            return None
+        return Result(RETRY_S) if unseen else DONE  # the end of a node we see wakes us
+
+    async def _live(self, claim: NodeClaim) -> list[Node]:
+        """The node by the server's word: a cache that is behind must not cost a drain."""
+        try:
+            node = await self._client.get(Node, claim.status.node_name)
+        except NotFound:
+            return []
+        return [node] if node.spec.provider_id == claim.status.provider_id else []
+
+    async def _delete(self, node: Node) -> None:
+        try:
+            await self._client.delete(Node, node.name, uid=node.metadata.uid)
+        except NotFound:
+            return
+
+    async def _machines(self, claim: NodeClaim) -> tuple[str, ...]:
+        known = claim.status.provider_id or self._launch.machine_of(claim.metadata.uid)
+        if known is not None:
+            return (known,) if known else ()
+        return tuple(each.provider_id for each in await self._provider.list() if each.claim_uid == claim.metadata.uid)
+
+    async def _end(self, claim: NodeClaim, machine: str) -> tuple[NodeClaim, float]:
+        """Ask for the machine to go; the claim that says so, and how long to wait before asking again, zero once it is gone."""
+        wait = RETRY_S
+        try:
+            await self._provider.delete(machine)
+        except InstanceNotFound:
+            wait = 0.0
+        except Transient as error:
+            return claim, max(RETRY_S, error.after_s)
+        edit = StatusEdit(claim, self._clock.now())
+        edit.true(INSTANCE_TERMINATING)
+        return await edit.write(self._client), wait
+
+    async def _let_go(self, claim: NodeClaim) -> None:
+        metadata = claim.metadata
+        left = tuple(each for each in metadata.finalizers if each != labels.TERMINATION_FINALIZER)
+        try:
+            await self._client.patch(claim, replace(claim, metadata=replace(metadata, finalizers=left)), locked=True)
+        except NotFound:
+            return
+        now, pool = self._clock.now(), metadata.labels.get(labels.NODEPOOL, "")
+        self._metrics.nodeclaims_terminated_total.labels(
+            nodepool=pool,
+            capacity_type=metadata.labels.get(labels.CAPACITY_TYPE, ""),
+            zone=metadata.labels.get(labels.ZONE, ""),
+        ).inc()
+        if metadata.deletion_timestamp is not None:
+            took = (now - metadata.deletion_timestamp).total_seconds()
+            self._metrics.nodeclaims_termination_duration_seconds.labels(nodepool=pool).observe(max(0.0, took))
+        ending = find(claim.status.conditions, INSTANCE_TERMINATING)
+        if ending is not None and ending.last_transition_time is not None:
+            took = (now - ending.last_transition_time).total_seconds()
+            self._metrics.nodeclaims_instance_termination_duration_seconds.labels(nodepool=pool).observe(max(0.0, took))

@@ -1,0 +1,162 @@
+"""The first step: a machine is bought."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from joiner.catalog import launchoptions
+from joiner.clock import Clock
+from joiner.cloud.catalogcache import Catalogs
+from joiner.cloud.errors import CloudError, InsufficientCapacity, LaunchFailed, NodeClassNotReady, Transient
+from joiner.cloud.provider import CloudProvider, Instance
+from joiner.controllers.nodeclaim.lifecycle.draft import Draft
+from joiner.kube.controller import DONE, Backoff, Result
+from joiner.kube.informer import Informers
+from joiner.model import labels
+from joiner.model.claimconditions import LAUNCHED
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.observe.events import Recorder
+from joiner.requirements import Requirements
+
+MESSAGE_MOST: Final = 1024
+PlannedPods = Callable[[str], Iterable[Pod]]
+"""Claim name to the pods that were planned for it and have no node yet."""
+
+
+class GivenUp(Exception):
+    """The claim cannot be bought and has to go, so that its pods are planned anew."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _Attempts:
+    """How often the launch of a claim failed, and when it may be tried again. Only a matter of pace."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.not_before = 0.0
+
+
+class Launch:
+    """Buys the machine of a claim. Asked again after a lost answer, it finds the machine that was bought before."""
+
+    def __init__(
+        self,
+        *,
+        informers: Informers,
+        provider: CloudProvider,
+        catalogs: Catalogs,
+        clock: Clock,
+        recorder: Recorder,
+        vocabulary: Vocabulary,
+        strict: bool,
+        planned_pods: PlannedPods,
+    ) -> None:
+        self._informers, self._provider, self._catalogs = informers, provider, catalogs
+        self._clock, self._recorder, self._vocabulary = clock, recorder, vocabulary
+        self._strict, self._planned_pods = strict, planned_pods
+        self._backoff = Backoff()
+        self._bought: dict[str, Instance] = {}
+        self._refused: set[str] = set()
+        self._attempts: dict[str, _Attempts] = {}
+
+    def machine_of(self, uid: str) -> str | None:
+        """The machine that was bought for a claim, as far as we remember; empty if we know that none was."""
+        if uid in self._bought:
+            return self._bought[uid].provider_id
+        return "" if uid in self._refused else None
+
+    def forget(self, uid: str) -> None:
+        """The claim is gone."""
+        self._bought.pop(uid, None)
+        self._refused.discard(uid)
+        self._attempts.pop(uid, None)
+
+    async def step(self, draft: Draft) -> Result:
+        """Buy, or say on the claim why not. Raises GivenUp when another claim should be made instead."""
+        launched = draft.status.find(LAUNCHED)
+        if launched is not None and launched.status != "Unknown":
+            return DONE
+        claim = draft.claim
+        attempts = self._attempts.setdefault(claim.metadata.uid, _Attempts())
+        wait = attempts.not_before - self._clock.monotonic()
+        if wait > 0:
+            return Result(wait)
+        try:
+            instance = self._bought.get(claim.metadata.uid) or await self._buy(claim)
+        except InsufficientCapacity as error:
+            self._tell(claim, str(error))
+            raise GivenUp("insufficient_capacity") from error
+        except NodeClassNotReady as error:
+            self._recorder.publish(claim, "NodeClassNotReady", _cut(str(error)))
+            raise GivenUp("nodeclass_not_ready") from error
+        except CloudError as error:  # also one that nobody thought of: it is told, and the clock runs on
+            return self._failed(draft, attempts, error)
+        draft.pass_time(self._clock.now())
+        self._bought[claim.metadata.uid] = instance
+        self._attempts.pop(claim.metadata.uid, None)
+        _copy(draft, instance, self._vocabulary)
+        return DONE
+
+    async def _buy(self, claim: NodeClaim) -> Instance:
+        pool = self._informers.get(NodePool, claim.metadata.labels.get(labels.NODEPOOL, ""))
+        buyer = launchoptions.buyer(claim, pool)
+        try:
+            catalog = await self._catalogs.get(buyer)
+        finally:
+            if buyer is not pool:
+                self._catalogs.forget(buyer.name)
+        asked = launchoptions.requirements_of(claim, catalog.market.vocabulary)
+        options = launchoptions.options(catalog, asked, claim.spec.resources.requests)
+        if not options:
+            raise InsufficientCapacity(f"nothing can be bought now that has {asked or 'no requirement at all'}")
+        short = launchoptions.shortfall(catalog, asked, options) if self._strict else {}
+        if short:
+            counts = ", ".join(f"{key} {count} of {asked[key].min_values}" for key, count in sorted(short.items()))
+            raise InsufficientCapacity(f"what can be bought now does not leave the values minValues asks for: {counts}")
+        try:
+            instance = await self._provider.create(claim, options)
+        except InsufficientCapacity:
+            self._refused.add(claim.metadata.uid)
+            raise
+        promise = launchoptions.promised(catalog, instance.labels)
+        return replace(instance, capacity=promise[0], allocatable=promise[1]) if promise is not None else instance
+
+    def _failed(self, draft: Draft, attempts: _Attempts, error: CloudError) -> Result:
+        attempts.failures += 1
+        asked = error.after_s if isinstance(error, Transient) else 0.0
+        wait = max(asked, self._backoff.after(attempts.failures))
+        attempts.not_before = self._clock.monotonic() + wait
+        reason = error.reason if isinstance(error, LaunchFailed) else "LaunchFailed"
+        draft.status.unknown(LAUNCHED, reason=reason, message=_cut(str(error)))
+        return Result(wait)
+
+    def _tell(self, claim: NodeClaim, why: str) -> None:
+        self._recorder.publish(claim, "InsufficientCapacityError", _cut(why))
+        for pod in self._planned_pods(claim.name):
+            message = _cut(f"NodeClaim {claim.name} could not be launched: {why}")
+            self._recorder.publish(pod, "InsufficientCapacityError", message)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MESSAGE_MOST else f"{message[: MESSAGE_MOST - 3]}..."
+
+
+def _copy(draft: Draft, instance: Instance, vocabulary: Vocabulary) -> None:
+    """What the provider says about the machine, onto the claim."""
+    settled = Requirements.read(draft.claim.spec.requirements, vocabulary).labels()
+    known = {key: value for key, value in settled.items() if not vocabulary.is_restricted(key)}
+    draft.labels = {**instance.labels, **known, **draft.labels}
+    draft.annotations = {**draft.annotations, **instance.annotations}
+    draft.fields.update(
+        provider_id=instance.provider_id,
+        image_id=instance.image_id,
+        capacity=instance.capacity,
+        allocatable=instance.allocatable,
+    )
+    draft.status.true(LAUNCHED)

@@ -1,0 +1,148 @@
+"""NodePools: whether they can be used.
+
+| Controller | Woken by | Guarantees |
+| --- | --- | --- |
+| `nodepool.readiness` | the pool, its NodeClass | `NodeClassReady` says what the NodeClass says of itself |
+| `nodepool.validation` | the pool | `ValidationSucceeded` lists everything that is wrong with it |
+| `nodepool.hash` | the pool | pool and claims carry the hash of the template by today's rules |
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from joiner.admission.runtime import nodepool_problems
+from joiner.clock import Clock
+from joiner.controllers.indexes import class_key
+from joiner.controllers.status import StatusEdit
+from joiner.kube.client import Client, Key
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
+from joiner.kube.informer import Informers
+from joiner.model import conditions, labels
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import KubeObject, replace
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodeclass import NodeClassReference
+from joiner.model.nodepool import NodePool
+from joiner.model.nodepoolhash import HASH_VERSION, nodepool_hash
+from joiner.state.managed import Managed
+
+NODE_CLASS_READY = "NodeClassReady"
+VALIDATION_SUCCEEDED = "ValidationSucceeded"
+
+
+class Readiness(Reconciler):
+    """Tells on every pool whether its NodeClass can be launched from."""
+
+    name = "nodepool.readiness"
+
+    def __init__(
+        self, *, client: Client, informers: Informers, clock: Clock, kinds: tuple[type[KubeObject], ...]
+    ) -> None:
+        self._client, self._informers, self._clock = client, informers, clock
+        self._kinds = {kind.kind: kind for kind in kinds}
+        self._managed = Managed(kinds)
+        self.watches = (Watch(NodePool), *(Watch(kind, self._pools_of) for kind in kinds))
+
+    def _pools_of(self, change: Change) -> Iterable[Key]:
+        node_class = change.latest
+        reference = NodeClassReference(group=node_class.group, kind=node_class.kind, name=node_class.name)
+        pools = self._informers.by(NodePool, "node-class", class_key(reference))
+        return [Key("", pool.name) for pool in pools]
+
+    async def reconcile(self, key: Key) -> Result:
+        """Repeat on the pool what its NodeClass says."""
+        pool = self._informers.get(NodePool, key.name)
+        if pool is None or not self._managed.pool(pool):
+            return DONE
+        edit = StatusEdit(pool, self._clock.now())
+        reference = pool.spec.template.spec.node_class_ref
+        node_class: Any = self._informers.get(self._kinds[reference.kind], reference.name)
+        if node_class is None:
+            edit.false(
+                NODE_CLASS_READY, reason="NodeClassNotFound", message=f"{reference.kind} {reference.name} is missing"
+            )
+        elif node_class.metadata.deletion_timestamp is not None:
+            edit.false(
+                NODE_CLASS_READY, reason="NodeClassTerminating", message=f"{reference.kind} {reference.name} goes"
+            )
+        else:
+            self._repeat(edit, conditions.find(node_class.status.conditions, conditions.READY), reference)
+        await edit.write(self._client)
+        return DONE
+
+    def _repeat(
+        self, edit: StatusEdit[NodePool], said: conditions.Condition | None, reference: NodeClassReference
+    ) -> None:
+        if said is None or said.status == "Unknown":
+            message = f"{reference.kind} {reference.name} does not say yet whether it is ready"
+            edit.false(NODE_CLASS_READY, reason="NodeClassReadinessUnknown", message=message)
+        elif said.status == "False":
+            edit.false(NODE_CLASS_READY, reason=said.reason, message=said.message)
+        else:
+            edit.true(NODE_CLASS_READY)
+
+
+class Validation(Reconciler):
+    """Tells on every pool what is wrong with it that its schema could not know."""
+
+    name = "nodepool.validation"
+    watches = (Watch(NodePool),)
+
+    def __init__(
+        self, *, client: Client, informers: Informers, clock: Clock, vocabulary: Vocabulary, managed: Managed
+    ) -> None:
+        self._client, self._informers, self._clock = client, informers, clock
+        self._vocabulary, self._managed = vocabulary, managed
+
+    async def reconcile(self, key: Key) -> Result:
+        """Judge the pool."""
+        pool = self._informers.get(NodePool, key.name)
+        if pool is None or not self._managed.pool(pool):
+            return DONE
+        edit = StatusEdit(pool, self._clock.now())
+        wrong = [str(each) for each in nodepool_problems(pool, self._vocabulary) if each.is_error]
+        if wrong:
+            edit.false(VALIDATION_SUCCEEDED, reason="NodePoolValidationFailed", message="; ".join(wrong)[:32_768])
+        else:
+            edit.true(VALIDATION_SUCCEEDED)
+        await edit.write(self._client)
+        return DONE
+
+
+class Hash(Reconciler):
+    """Keeps the hash of a pool's template on the pool.
+
+    When the rules of hashing change with a release, claims first take over the new hash, so that none drifts by our doing.
+    """
+
+    name = "nodepool.hash"
+    watches = (Watch(NodePool),)
+
+    def __init__(self, *, client: Client, informers: Informers, managed: Managed) -> None:
+        self._client, self._informers, self._managed = client, informers, managed
+
+    async def reconcile(self, key: Key) -> Result:
+        """Write hash and version where they differ."""
+        pool = self._informers.get(NodePool, key.name)
+        if pool is None or not self._managed.pool(pool):
+            return DONE
+        known = pool.metadata.annotations
+        wanted = {labels.NODEPOOL_HASH: nodepool_hash(pool), labels.NODEPOOL_HASH_VERSION: HASH_VERSION}
+        if known.get(labels.NODEPOOL_HASH_VERSION) != HASH_VERSION:
+            for claim in self._informers.by(NodeClaim, "nodepool", pool.name):
+                await self._take_over(claim, wanted)
+        if any(known.get(name) != value for name, value in wanted.items()):
+            await self._client.patch(pool, _annotated(pool, wanted))
+        return DONE
+
+    async def _take_over(self, claim: NodeClaim, wanted: dict[str, str]) -> None:
+        if claim.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) == HASH_VERSION:
+            return
+        if conditions.is_true(claim.status.conditions, "Drifted"):  # why it drifted stays true by the old rules
+            wanted = {labels.NODEPOOL_HASH_VERSION: HASH_VERSION}
+        await self._client.patch(claim, _annotated(claim, wanted))
+
+
+def _annotated(thing: Any, added: dict[str, str]) -> Any:
+    metadata = thing.metadata
+    return replace(thing, metadata=replace(metadata, annotations={**metadata.annotations, **added}))

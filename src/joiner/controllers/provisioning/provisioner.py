@@ -1,0 +1,309 @@
+"""Provisioning: pods that wait are gathered, planned for together, and what is missing is written down as NodeClaims.
+
+Two small controllers ring the bell, for pods that wait and for nodes that go. The third gathers, waits until the picture is
+whole, asks the core, tells the answer and writes the claims. While something is left over it looks again from time to time, and
+plans again only if anything changed that could change the answer: a shortage that ended, an edit, a node that became free.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol
+
+from joiner.clock import Clock
+from joiner.cloud.catalogcache import Catalogs
+from joiner.controllers.provisioning.batcher import Batcher
+from joiner.controllers.provisioning.claimwriter import Claims, Wish, wanted
+from joiner.controllers.provisioning.launchretries import Choice
+from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
+from joiner.controllers.provisioning.reporting import CONTROLLER, Teller, real_pods
+from joiner.kube.client import Key
+from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
+from joiner.kube.informer import Informers
+from joiner.model import podrules
+from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
+from joiner.model.node import Node
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.pod import Pod
+from joiner.model.taints import DISRUPTED, is_among
+from joiner.observe.events import Recorder
+from joiner.observe.metrics import Metrics
+from joiner.observe.planningduration import Planning
+from joiner.options import Options
+from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.pods.defaultspread import Defaults
+from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.schedule import schedule
+from joiner.state.cluster import Cluster
+from joiner.state.managed import Managed
+from joiner.state.problem import problem, same
+from joiner.state.virtualpods import is_virtual
+
+LOOK_AGAIN_S: Final = 10.0
+"""How often it is asked whether anything changed for pods that are left over."""
+LOOK_AFTER_BUFFERS_S: Final = 30.0
+"""The same where only room for pods to come is at stake."""
+UNSYNCED_S: Final = 0.5
+"""How often it is asked whether the picture is whole."""
+
+Compute = Callable[[Callable[[Problem], Plan], Problem], Awaitable[Plan]]
+"""Where plans are made: here, or in a process of its own."""
+
+
+class Buffered(Protocol):
+    """The room that is kept for pods which are not there yet."""
+
+    def pods(self) -> tuple[Pod, ...]:
+        """The virtual pods that stand for it."""
+        ...
+
+    async def tell(self, plan: Plan, pods: Iterable[Pod]) -> None:
+        """A plan was made that has these pods in it."""
+        ...
+
+
+async def inline(function: Callable[[Problem], Plan], question: Problem) -> Plan:
+    """Make the plan here and now."""
+    return function(question)
+
+
+# -- the bells ----------------------------------------------------------------------------------------------------------
+
+
+def _waits(change: Change) -> Iterable[Key]:
+    pod: Pod | None = change.after
+    if pod is not None and podrules.is_provisionable(pod):
+        yield Key(pod.metadata.namespace, pod.name)
+
+
+class PodTrigger(Reconciler):
+    """Rings for every pod that waits for a node that we could bring, and remembers when it was first seen."""
+
+    name = "provisioner.trigger.pod"
+    watches = (Watch(Pod, _waits),)
+
+    def __init__(self, *, informers: Informers, cluster: Cluster, batcher: Batcher, clock: Clock) -> None:
+        self._informers = informers
+        self._cluster = cluster
+        self._batcher = batcher
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        """Ring, if the pod still waits."""
+        pod = self._informers.get(Pod, key.name, key.namespace)
+        if pod is not None and podrules.is_provisionable(pod):
+            self._cluster.acknowledge(pod, self._clock.now())
+            self._batcher.trigger(pod.metadata.uid)
+        return DONE
+
+
+def _goes(change: Change) -> Iterable[Key]:
+    thing = change.latest
+    deleted = change.after is None or thing.metadata.deletion_timestamp is not None
+    if deleted or (isinstance(thing, Node) and is_among(DISRUPTED, thing.spec.taints)):
+        yield Key("", f"{thing.kind}/{thing.metadata.uid}")
+
+
+class NodeTrigger(Reconciler):
+    """Rings for nodes and claims that go: their pods need other places, and pods that counted on them need new ones."""
+
+    name = "provisioner.trigger.node"
+    watches = (Watch(Node, _goes), Watch(NodeClaim, _goes))
+
+    def __init__(self, *, batcher: Batcher) -> None:
+        self._batcher = batcher
+
+    async def reconcile(self, key: Key) -> Result:
+        """Ring."""
+        self._batcher.trigger(key.name)
+        return DONE
+
+
+# -- the loop -----------------------------------------------------------------------------------------------------------
+
+
+class _Answered(NamedTuple):
+    """A question, and what was said to it."""
+
+    question: Problem
+    plan: Plan
+    resting: tuple[Refusal, ...]
+
+
+class Provisioner(Reconciler):
+    """Gathers, plans, tells, writes; one window after the other."""
+
+    name = CONTROLLER
+    workers = 1
+    keys_at_start = (ALONE,)
+
+    def __init__(
+        self,
+        *,
+        informers: Informers,
+        cluster: Cluster,
+        managed: Managed,
+        catalogs: Catalogs,
+        claims: Claims,
+        batcher: Batcher,
+        clock: Clock,
+        recorder: Recorder,
+        metrics: Metrics,
+        options: Options,
+        vocabulary: Vocabulary,
+        room: Buffered | None = None,
+        spread: Defaults | None = None,
+        compute: Compute = inline,
+    ) -> None:
+        self._cluster = cluster
+        self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
+        self._claims = claims
+        self._batcher = batcher
+        self._clock = clock
+        self._vocabulary = vocabulary
+        self._room = room
+        self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
+        self._compute = compute
+        self._policy = policy_of(options)
+        self._teller = Teller(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
+        self._planning = Planning(metrics, clock, CONTROLLER)
+        self._again_s: float | None = 0.0
+        self._answered: _Answered | None = None
+        self._probed: Problem | None = None
+        self._probes = 0
+
+    async def reconcile(self, key: Key) -> Result:
+        """Wait for a window to close, then do all that it takes."""
+        await self._batcher.wait(self._again_s)
+        self._again_s = 0.0  # should anything fail, the pods of this window are not forgotten
+        while not self._cluster.synced(self._clock.now()):
+            await asyncio.sleep(UNSYNCED_S)
+        await self._provision()
+        self._again_s = self._next_look()
+        return Result(0.0)
+
+    def _next_look(self) -> float | None:
+        """When to look again although nobody rings; never when nobody waits."""
+        snapshot = self._cluster.snapshot(self._clock.now())
+        if snapshot.waiting or snapshot.evicted or snapshot.held:
+            return LOOK_AGAIN_S
+        return LOOK_AFTER_BUFFERS_S if self._virtual_pods() else None
+
+    async def _provision(self) -> None:
+        """Plan for everything that waits, and write what is missing."""
+        snapshot, virtual = self._cluster.snapshot(self._clock.now()), self._virtual_pods()
+        if not snapshot.waiting and not snapshot.evicted and not virtual:
+            self._answered = None
+            self._teller.nobody_waits()
+            await self._tell_room(Plan(), ())
+            return
+        options, skipped = await self._pools.options(snapshot)
+        question = problem(
+            snapshot,
+            self._reduced(options),
+            virtual=virtual,
+            policy=self._policy,
+            vocabulary=self._vocabulary,
+            stale_since=self._pools.stale_since(options),
+        )
+        question = self._spread.applied(question)
+        resting = self._resting(question)
+        known = self._answered
+        if known is not None and same(known.question, question) and known.resting == resting:
+            plan = known.plan
+            self._teller.nominate(plan, question)
+        else:
+            plan = await self._answer(question, resting, skipped)
+        # What was bought a moment ago does not count against limits yet: one look later it does.
+        if not plan.claims and any(self._claims.turns.due(each.pool.name) for each in options):
+            await self._probe(plan, replace(question, pools=self._reduced(options, rested=True)))
+        await self._tell_room(plan, question.pods)
+
+    def _reduced(self, options: tuple[PoolOption, ...], *, rested: bool = False) -> tuple[PoolOption, ...]:
+        """The pools without what failed when it was last tried, or only without that part of it that still rests."""
+        turns = self._claims.turns
+        return tuple(replace(each, catalog=turns.good(each.catalog, rested=rested)) for each in options)
+
+    async def _probe(self, plan: Plan, question: Problem) -> None:
+        """Try what failed and has rested since, with claims for single pods of those that found no other place.
+
+        A claim for one pod may be launched in more ways than one for many: few of them try everything.
+        """
+        waiting = {each.pod for each in plan.refusals if not each.ignored}
+        waiting.difference_update(each.pod for each in self._resting(question))
+        question = replace(question, pods=tuple(pod for pod in question.pods if pod.key in waiting))
+        if not question.pods or (self._probed is not None and same(self._probed, question)):
+            return
+        wishes = await self._lone_wishes(question)
+        outcomes = await self._claims.buy(wishes)
+        self._teller.outcomes(outcomes, Plan(claims=tuple(wish.planned for wish in wishes)), question)
+        # Should the same be asked again after a purchase, what was bought is gone.
+        self._probed = None if wishes else question
+
+    async def _lone_wishes(self, question: Problem) -> tuple[Wish, ...]:
+        """For each part of what the pods could be bought, as far as the parts share nothing, the wish of a single pod.
+
+        Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
+        """
+        pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[Wish]()
+        wishes = _wishes(await self._planned(question), question)
+        start = self._probes % len(wishes) if wishes else 0
+        for wish in (*wishes[start:], *wishes[:start]):
+            if tried.isdisjoint(wanted(wish).choices()):
+                names = wish.planned.pods
+                alone = replace(question, pods=(pods[names[self._probes % len(names)]],))
+                found.extend(_wishes(await self._planned(alone), alone))
+                tried.update(choice for each in found for choice in wanted(each).choices())
+        self._probes += 1
+        return tuple(found)
+
+    def _resting(self, question: Problem) -> tuple[Refusal, ...]:
+        """The pods that nothing is bought for now, because what was bought for them did not take them."""
+        now = self._clock.now()
+        until = ((pod, self._cluster.rests_until(pod)) for pod in question.pods if not is_virtual(pod))
+        return tuple(_rests(pod, moment) for pod, moment in until if moment is not None and now < moment)
+
+    async def _answer(self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[Reason, ...]) -> Plan:
+        """Plan, tell, write. What was not written as planned is planned for again."""
+        self._answered = None
+        self._teller.question(question)
+        names = {each.pod for each in resting}
+        asked = replace(question, pods=tuple(pod for pod in question.pods if pod.key not in names))
+        plan = await self._planned(asked if names else question)
+        plan = replace(plan, refusals=(*plan.refusals, *resting))
+        self._teller.plan(plan, question, skipped)
+        outcomes = await self._claims.buy(_wishes(plan, question))
+        self._teller.outcomes(outcomes, plan, question)
+        # Should the same be asked again after a purchase, what was bought is gone.
+        if not plan.claims and not plan.not_attempted:
+            self._answered = _Answered(question, plan, resting)
+        return plan
+
+    def _virtual_pods(self) -> tuple[Pod, ...]:
+        return self._room.pods() if self._room is not None else ()
+
+    async def _tell_room(self, plan: Plan, pods: tuple[Pod, ...]) -> None:
+        if self._room is not None:
+            await self._room.tell(plan, pods)
+
+    async def _planned(self, question: Problem) -> Plan:
+        with self._planning.measured(len(question.pods)):
+            return await self._compute(schedule, question)
+
+
+def _rests(pod: Pod, until: datetime) -> Refusal:
+    message = (
+        "nodes that were bought for it joined and did not take it: they have less than their type promises, or others took"
+        f" the room; the next one is bought at {until:%H:%M:%S} UTC at the earliest"
+    )
+    reason = Reason(rule="disappointed", object=f"Pod {pod.key}", message=message)
+    return Refusal(pod=pod.key, reasons=(reason,))
+
+
+def _wishes(plan: Plan, question: Problem) -> tuple[Wish, ...]:
+    options, known = {each.pool.name: each for each in question.pools}, real_pods(question)
+    return tuple(
+        Wish(each, options[each.nodepool], tuple(known[key] for key in each.pods if key in known))
+        for each in plan.claims
+    )
