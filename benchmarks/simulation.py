@@ -21,7 +21,7 @@ from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.cloud.provider import K
-from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, dynamic_claim
 from joiner.controllers.provisioning.pools import policy_of
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
@@ -143,7 +143,7 @@ def decision() -> dict[str, Any]:
     laps.append(process_time())
     plan = schedule(question)
     laps.append(process_time())
-    claims = [dynamic_claim(Wish(each, option, ()), pool) for each in plan.claims]
+    claims = [dynamic_claim(ClaimRequest(each, option, ()), pool) for each in plan.claims]
     laps.append(process_time())
     names = ("snapshot", "problem", "schedule", "claims")
     spent = {name: round(after - before, 3) for name, before, after in zip(names, laps, laps[1:], strict=False)}

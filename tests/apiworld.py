@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from joiner.kube.client import Client, WatchEvent
-from joiner.sim.apiserver.client import Call, Meddler, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, Interceptor, NoMeddler, WatchedChange
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
@@ -28,7 +28,7 @@ def served(
     *,
     seed: int = 1,
     shuffle: bool = False,
-    meddler: Meddler | None = None,
+    meddler: Interceptor | None = None,
     **server: Any,
 ) -> T:
     """Run a test in a world with a server and one client, called `test`."""
@@ -64,6 +64,6 @@ class Meddling(NoMeddler):
     def behind(self, call: Call) -> int:
         return int(self._answer("behind", call, 0))
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
-        told: dict[str, Told] = self._answers.get("told", {})
-        return told.get(event.object.name, Told())
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
+        told: dict[str, WatchedChange] = self._answers.get("told", {})
+        return told.get(event.object.name, WatchedChange())

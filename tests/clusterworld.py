@@ -16,7 +16,7 @@ from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodCondition
 from joiner.sim import workloads as makers
-from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.scheduler.scheduler import Binder
 from joiner.sim.volumes import provisioner
 
@@ -99,8 +99,8 @@ class Town:
 def in_town(
     test: Callable[[Town], Coroutine[Any, Any, None]],
     *,
-    binder: Meddler | None = None,
-    workloads: Meddler | None = None,
+    binder: Interceptor | None = None,
+    workloads: Interceptor | None = None,
     absent: tuple[str, ...] = (),
     **options: Any,
 ) -> None:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from joiner.catalog.build import NO_ADJUSTMENTS, Adjustments, Catalog
-from joiner.offline.manifests import (World, load)
-from joiner.cloud.catalogcache import (Catalogs)
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
 from joiner.model.meta import replace
+from joiner.offline.manifests import Manifests, load
 
 HERE = Path(__file__).parent
 
@@ -35,12 +35,12 @@ class HandClock:
 class Lesson:
     """One pool, its provider, the cache before it, and the overlays of the moment."""
 
-    def __init__(self, world: World) -> None:
-        (self.pool,) = world.pools(None)
-        self.world = world
-        self.overlays = world.adjustments()
+    def __init__(self, manifests: Manifests) -> None:
+        (self.pool,) = manifests.pools(None)
+        self.manifests = manifests
+        self.overlays = manifests.adjustments()
         self.clock = HandClock()
-        self.provider = KwokProvider(world, self.clock)
+        self.provider = KwokProvider(manifests, self.clock)
         self.now_in_force: Adjustments = NO_ADJUSTMENTS
         self.cache = Catalogs(self.provider, lambda: self.now_in_force, self.clock)
         self.last: Catalog | None = None
@@ -72,9 +72,9 @@ class Lesson:
         self.clock.at += timedelta(minutes=2)
         await self.ask("four minutes later the mark expires")
 
-        node_class = self.world.objects[KWOKNodeClass]["default"]
+        node_class = self.manifests.objects[KWOKNodeClass]["default"]
         assert isinstance(node_class, KWOKNodeClass)
-        self.world.objects[KWOKNodeClass]["default"] = replace(
+        self.manifests.objects[KWOKNodeClass]["default"] = replace(
             node_class, spec=replace(node_class.spec, instance_types="ec2/us-east-1")
         )
         await self.ask("the NodeClass is edited")

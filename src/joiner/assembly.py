@@ -13,7 +13,7 @@ from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.provider import CloudProvider, NodeClasses
 from joiner.cloud.repair import policy_problems
 from joiner.controllers import mirror
-from joiner.controllers.disruption.queue import Commands
+from joiner.controllers.disruption.queue import CommandQueue
 from joiner.controllers.disruption.repair import Repair
 from joiner.controllers.indexes import INDEXES
 from joiner.controllers.market.adjustments import LiveAdjustments
@@ -23,10 +23,10 @@ from joiner.controllers.node.eviction import EvictionQueue
 from joiner.controllers.node.health import Health
 from joiner.controllers.node.reboot import Reboot
 from joiner.controllers.node.termination import Termination
-from joiner.controllers.nodeclaim.conditions import Marks
+from joiner.controllers.nodeclaim.conditions import ClaimConditions
 from joiner.controllers.nodeclaim.consistency import Consistency
 from joiner.controllers.nodeclaim.expiration import Expiration
-from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.controllers.nodeclaim.hydration import ClaimHydration, NodeHydration
 from joiner.controllers.nodeclaim.lifecycle import Lifecycle
 from joiner.controllers.nodeclaim.podevents import PodEvents
@@ -36,8 +36,8 @@ from joiner.controllers.nodepool.readiness import Hash, Readiness, Validation
 from joiner.controllers.nodepool.registrationhealth import RegistrationHealth
 from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvisioning
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.controllers.provisioning.buffers import CapacityBuffers, Room
-from joiner.controllers.provisioning.claimwriter import Claims, Unseen
+from joiner.controllers.provisioning.buffers import CapacityBuffers, VirtualPods
+from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import Change, Controller
@@ -181,7 +181,7 @@ class Joiner:
     def _provisioning(self) -> tuple[Controller, ...]:
         """Pods in, claims out."""
         options, batcher = self.options, self._batcher()
-        self.claims = Claims(
+        self.claims = ClaimWriter(
             client=self.client,
             cluster=self.cluster,
             clock=self.clock,
@@ -190,7 +190,7 @@ class Joiner:
             random=self._random("names of claims"),
         )
         seen: dict[str, Any] = {"client": self.client, "informers": self.informers, "clock": self.clock}
-        room = Room(**seen, cluster=self.cluster) if options.gates.capacity_buffer else None
+        room = VirtualPods(**seen, cluster=self.cluster) if options.gates.capacity_buffer else None
         buffers = (CapacityBuffers(**seen, batcher=batcher, room=room),) if room is not None else ()
         return (
             PodTrigger(informers=self.informers, cluster=self.cluster, batcher=batcher, clock=self.clock),
@@ -255,13 +255,13 @@ class Joiner:
             evictions,
             Termination(**doors, **told, metrics=self.metrics, evictions=evictions),
             Expiration(**doors, clock=self.clock, metrics=self.metrics),
-            Garbage(**doors, clock=self.clock, metrics=self.metrics),
+            ClaimGarbageCollection(**doors, clock=self.clock, metrics=self.metrics),
             Consistency(**doors, **told),
             ClaimHydration(**doors),
             NodeHydration(**doors),
             PodEvents(**doors, clock=self.clock),
             ReservationEnds(**doors, catalogs=self.catalogs, vocabulary=self.vocabulary),
-            Marks(**doors, catalogs=self.catalogs, clock=self.clock, vocabulary=self.vocabulary),
+            ClaimConditions(**doors, catalogs=self.catalogs, clock=self.clock, vocabulary=self.vocabulary),
             Reboot(**doors, **told, metrics=self.metrics, evictions=evictions),
         )
 
@@ -270,7 +270,7 @@ class Joiner:
         told: dict[str, Any] = {"clock": self.clock, "recorder": self.recorder, "metrics": self.metrics}
         common: dict[str, Any] = {**told, "client": self.client, "informers": self.informers}
         mirrored: dict[str, Any] = {**common, "cluster": self.cluster, "managed": self.managed, "options": self.options}
-        commands = Commands(**mirrored, claims=self.claims)
+        commands = CommandQueue(**mirrored, claims=self.claims)
         if not self.options.gates.node_repair:
             return (commands,)
         policies = self.provider.repair_policies()

@@ -25,7 +25,7 @@ from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joiner.model.pod import Pod
 from joiner.offline.scenario.reader import read
 from joiner.scheduling.bound import enumeration
-from joiner.scheduling.bound.dualprices import Rents, proven
+from joiner.scheduling.bound.dualprices import DualPrices, proven
 from joiner.scheduling.bound.lowerbound import bound, placed
 from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
@@ -188,7 +188,7 @@ def test_any_rents_whatever_give_a_true_bound(
     relaxation = relaxed(asked(pods, sold, room))
     chance, (count, width, _) = np.random.default_rng(seed), relaxation.parts.shape
 
-    rents = Rents(
+    rents = DualPrices(
         chance.normal(0.5, 1, (count, width)),
         chance.normal(0.5, 1, (count, len(relaxation.crowds))),
         chance.normal(0.1, 1, len(relaxation.cuts)),

@@ -13,10 +13,10 @@ from joiner.model import resources
 from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.prepared import PreparedProblem
 from joiner.scheduling.nodes.dominance import first_of_each, numbered
 from joiner.scheduling.nodes.reservations import Reservations
-from joiner.scheduling.nodes.resourcefit import Fits
+from joiner.scheduling.nodes.resourcefit import FitIndex
 from joiner.scheduling.planners.spreadquota import dealt
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
@@ -73,7 +73,7 @@ LABELS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "x", "y",
 @given(st.lists(LABELS, max_size=6), questions)
 def test_which_nodes_have_the_labels(labels: list[dict[str, str]], asked: Requirements) -> None:
     nodes = tuple(existing_node(f"n-{number}", labels=each) for number, each in enumerate(labels))
-    desk = Desk(problem([pod()], nodes=nodes))
+    desk = PreparedProblem(problem([pod()], nodes=nodes))
 
     assert desk.nodes_agreeing(asked).tolist() == [node.requirements.compatible(asked) for node in desk.nodes()]
 
@@ -109,7 +109,7 @@ def test_who_is_large_enough(machines: list[tuple[int, int]], cpu: int, memory: 
 
     fitting = {n for n, (c, m) in enumerate(machines) if 0 <= cpu <= c and memory <= m}
 
-    assert numbers(Fits(stock, ("cpu", "memory")).large_enough((cpu * 1000, memory * 1000))) == fitting
+    assert numbers(FitIndex(stock, ("cpu", "memory")).large_enough((cpu * 1000, memory * 1000))) == fitting
     assert stock.capacity("cpu").largest(stock.everyone) == max(c for c, _ in machines) * 1000
 
 

@@ -13,7 +13,7 @@ from joiner.model import resources
 from joiner.model.labels import ZONE
 from joiner.scheduling.engine import firstfit
 from joiner.scheduling.engine.pricing import Costs
-from joiner.scheduling.nodes.openclaim import PASSING, RESERVATIONS, Openings
+from joiner.scheduling.nodes.openclaim import PASSING, RESERVATIONS, PlacementRules
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.planners import valuegreedy
 from joiner.scheduling.problem import Problem
@@ -64,7 +64,7 @@ def question(paid: list[Paid], kinds: list[Kind]) -> Problem:
 
 
 def without_bounds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Openings, "to_be_had", lambda _, claim: claim.units)
+    patch.setattr(PlacementRules, "to_be_had", lambda _, claim: claim.units)
 
 
 def without_memory_of_places(patch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def without_even_prices(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_giving_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(valuegreedy.ConstrainedFirstRun, "_arrange", valuegreedy.PricedRun._arrange)
+    patch.setattr(valuegreedy.ConstrainedFirstRun, "_arrange", valuegreedy.ValueGreedy._arrange)
 
 
 def told(plan: Plan) -> object:

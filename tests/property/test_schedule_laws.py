@@ -23,12 +23,12 @@ from joiner.model.meta import replace
 from joiner.offline.scenario import answer
 from joiner.offline.scenario.reader import Scenario, read
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import NothingNew, Run
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
+from joiner.scheduling.engine.prepared import PreparedProblem
 from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.planners import podsizes
 from joiner.scheduling.planners.firstfitvariants import AtHome
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 
@@ -200,7 +200,7 @@ def test_every_pod_is_told_of_once(scenario: Json) -> None:
 @given(scenarios())
 def test_a_plan_leaves_no_more_pods_out_than_first_fit_and_is_not_dearer_for_the_same(scenario: Json) -> None:
     problem = question(scenario).problem
-    net, plan = Run(problem, Unlimited()), schedule(problem)
+    net, plan = FirstFit(problem, Unlimited()), schedule(problem)
     net.place()
     plain = net.plan()
 
@@ -211,7 +211,7 @@ def test_a_plan_leaves_no_more_pods_out_than_first_fit_and_is_not_dearer_for_the
 @FEW
 @given(scenarios())
 def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
-    run = PricedRun(question(scenario).problem, Unlimited())
+    run = ValueGreedy(question(scenario).problem, Unlimited())
     run.place()
     limits = {tuple(sorted(run.key(position) for position in claim.positions)): claim for claim in run.claims}
 
@@ -226,9 +226,9 @@ def test_many_at_once_is_the_same_as_one_by_one(scenario: Json) -> None:
     problem = question(scenario).problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(podsizes, "countable", lambda each, step: False)
-        one_by_one = PricedRun(problem, Unlimited())
+        one_by_one = ValueGreedy(problem, Unlimited())
         one_by_one.place()
-    many = PricedRun(problem, Unlimited())
+    many = ValueGreedy(problem, Unlimited())
     many.place()
 
     assert outcome(problem, many.plan()) == outcome(problem, one_by_one.plan())
@@ -265,10 +265,10 @@ def test_who_stays_at_home_is_where_first_fit_puts_everybody(family: str) -> Non
     stayed = 0
     for recording in recordings(family):
         problem = question(recording.scenario).problem
-        first_fit = Run(problem, Unlimited(), Desk(problem))
+        first_fit = FirstFit(problem, Unlimited(), PreparedProblem(problem))
         first_fit.place()
         with suppress(NothingNew):
-            at_home = AtHome(problem, Unlimited(), Desk(problem))
+            at_home = AtHome(problem, Unlimited(), PreparedProblem(problem))
             at_home.place()
             assert said(at_home.plan()) == said(first_fit.plan()), recording.name
             stayed += 1
@@ -286,11 +286,11 @@ def test_pods_that_are_given_up_at_home_are_placed_by_nobody(scenario: Json, lim
     for pool, cpu in zip(scenario["nodePools"], limits, strict=False):
         pool["spec"]["limits"] = {"cpu": cpu} if cpu else {}
     problem = question(scenario).problem
-    at_home = AtHome(problem, Unlimited(), Desk(problem))
+    at_home = AtHome(problem, Unlimited(), PreparedProblem(problem))
     with suppress(NothingNew):
         at_home.place()
-        for other in (Run, PricedRun):
-            run = other(problem, Unlimited(), Desk(problem))
+        for other in (FirstFit, ValueGreedy):
+            run = other(problem, Unlimited(), PreparedProblem(problem))
             run.place()
             assert not at_home.waiting() - run.waiting()
             assert not run.claims

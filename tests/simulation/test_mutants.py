@@ -11,13 +11,13 @@ import pytest
 from joiner.catalog import launchoptions
 from joiner.controllers.node.eviction import EvictionQueue
 from joiner.controllers.node.termination import Termination
-from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.controllers.nodeclaim.hydration import NodeHydration
 from joiner.controllers.nodeclaim.lifecycle.deletion import Deletion
 from joiner.controllers.nodeclaim.lifecycle.launch import Launch
 from joiner.controllers.nodepool.counter import Counter
 from joiner.controllers.nodepool.static import StaticProvisioning
-from joiner.controllers.provisioning.buffers import Room
+from joiner.controllers.provisioning.buffers import VirtualPods
 from joiner.controllers.provisioning.claimwriter import _Room
 from joiner.kube.client import Key
 from joiner.kube.controller import Result
@@ -28,7 +28,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
-from joiner.scheduling.nodes.openclaim import Openings
+from joiner.scheduling.nodes.openclaim import PlacementRules
 from joiner.scheduling.nodes.reservations import Reservations
 from joiner.sim.hunt.hunt import hunt
 from joiner.sim.hunt.randomworld import Made, make
@@ -104,8 +104,8 @@ def offers_only_the_cheapest_type(patch: pytest.MonkeyPatch) -> None:
 
 
 def lowers_min_values_without_being_allowed_to(patch: pytest.MonkeyPatch) -> None:
-    made = Openings.__init__
-    patch.setattr(Openings, "__init__", lambda *given, **how: made(*given, **{**how, "best_effort": True}))
+    made = PlacementRules.__init__
+    patch.setattr(PlacementRules, "__init__", lambda *given, **how: made(*given, **{**how, "best_effort": True}))
 
 
 def promises_a_reservation_to_everybody(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ async def idle(self: Any, key: Key) -> Result:
 
 
 def never_collects_garbage_and_never_drains(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Garbage, "reconcile", idle)
+    patch.setattr(ClaimGarbageCollection, "reconcile", idle)
     patch.setattr(Termination, "reconcile", idle)
 
 
@@ -127,14 +127,14 @@ def never_brings_a_static_pool_up_to_its_number(patch: pytest.MonkeyPatch) -> No
 
 
 def keeps_no_room(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Room, "pods", lambda self: ())
+    patch.setattr(VirtualPods, "pods", lambda self: ())
 
 
 def stumbles(patch: pytest.MonkeyPatch) -> None:
     async def reconcile(self: Any, key: Key) -> Result:
         raise ValueError("a number is missing")
 
-    patch.setattr(Garbage, "reconcile", reconcile)
+    patch.setattr(ClaimGarbageCollection, "reconcile", reconcile)
 
 
 def falls(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.model.codec import fields
 from joiner.model.meta import KubeObject, ObjectMeta, Value
 from joiner.model.pod import Container, ContainerPort, Pod, PodSpec, ResourceRequirements, Volume
@@ -71,7 +71,7 @@ _FEW: Final = 8
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
-def problems(raw: Any, kind: type[KubeObject]) -> Iterator[Problem]:
+def problems(raw: Any, kind: type[KubeObject]) -> Iterator[FieldProblem]:
     """A warning for every field of the object that Kubernetes would drop or refuse."""
     if kind in CHECKED and isinstance(raw, Mapping) and not _is_stored(raw):
         yield from unknown({key: value for key, value in raw.items() if key not in _HEAD}, kind, "")
@@ -85,7 +85,7 @@ def _is_stored(raw: Mapping[str, Any]) -> bool:
     return isinstance(metadata, Mapping) and bool(metadata.get("uid"))
 
 
-def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[Problem]:
+def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[FieldProblem]:
     """A warning for every field of a part of an object that no value of this kind has."""
     if not isinstance(raw, Mapping):
         return  # the decoder tells
@@ -96,7 +96,7 @@ def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[Problem]:
             message = "Kubernetes knows no such field; it has no effect"
             like = nearest(str(key), known)
             allowed = () if like or len(known) > _FEW else tuple(sorted(known))
-            yield Problem(path=where, message=message, severity="warning", nearest=like, allowed=allowed)
+            yield FieldProblem(path=where, message=message, severity="warning", nearest=like, allowed=allowed)
         elif kind is ResourceRequirements and key in ("requests", "limits"):
             yield from _unknown_resources(value, where)
         elif key in below:
@@ -105,12 +105,12 @@ def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[Problem]:
                 yield from unknown(item, below[key], where if index == "" else f"{where}[{index}]")
 
 
-def _unknown_resources(raw: Any, path: str) -> Iterator[Problem]:
+def _unknown_resources(raw: Any, path: str) -> Iterator[FieldProblem]:
     for name in raw if isinstance(raw, Mapping) else ():
         if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
             message = "Kubernetes knows no such resource; one of your own has a domain before it, like example.com/name"
             like = nearest(name, _RESOURCES) or ("memory" if name.startswith("mem") else None)
-            yield Problem(path=f"{path}.{name}", message=message, severity="warning", nearest=like)
+            yield FieldProblem(path=f"{path}.{name}", message=message, severity="warning", nearest=like)
 
 
 @cache

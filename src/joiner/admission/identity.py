@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joiner.admission.kinds import Kinds
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.schema import Schema, Shape
 from joiner.admission.schemacheck import Found, check
 from joiner.model.customobject import CustomObject
@@ -27,27 +27,27 @@ _METADATA: Final[Mapping[str, Schema]] = {"name": _NAME, "labels": _TEXTS, "anno
 _ANYTHING: Final = Schema(shape=Shape.MAP)
 
 
-def identify(raw: Mapping[Any, Any], kinds: Kinds) -> tuple[type[CustomObject] | None, tuple[Problem, ...]]:
+def identify(raw: Mapping[Any, Any], kinds: Kinds) -> tuple[type[CustomObject] | None, tuple[FieldProblem, ...]]:
     """The class of a document. Without one, problems say why it should have had one; none means it is not ours."""
     api_version, kind = raw.get("apiVersion"), raw.get("kind")
     if api_version is None or kind is None:
         return None, tuple(_missing(name, kind, kinds) for name in ("apiVersion", "kind") if raw.get(name) is None)
     if not isinstance(api_version, str) or not isinstance(kind, str):
         name = "kind" if isinstance(api_version, str) else "apiVersion"
-        return None, (Problem(path=name, message=f"must be text, not {raw.get(name)!r}"),)
+        return None, (FieldProblem(path=name, message=f"must be text, not {raw.get(name)!r}"),)
     known = kinds.find(api_version, kind)
     return known, () if known else _strange(api_version, kind, kinds)
 
 
-def _missing(name: str, kind: Any, kinds: Kinds) -> Problem:
+def _missing(name: str, kind: Any, kinds: Kinds) -> FieldProblem:
     if name == "apiVersion":
         versions = tuple(known.api_version() for known in kinds if known.kind == kind)
         if versions:
-            return Problem(path=name, message=f"is missing; add apiVersion: {versions[0]}")
-    return Problem(path=name, message="is missing; every Kubernetes object says what it is")
+            return FieldProblem(path=name, message=f"is missing; add apiVersion: {versions[0]}")
+    return FieldProblem(path=name, message="is missing; every Kubernetes object says what it is")
 
 
-def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
+def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[FieldProblem, ...]:
     group, _, version = api_version.rpartition("/")
     groups = {known.group for known in kinds}
     if group.startswith(_OUR_GROUPS_BEGIN) and (former := _former(group, version, kind, kinds)):
@@ -56,24 +56,24 @@ def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[Problem, ...]:
     if meant is not None and (group in groups or nearest(group, groups, _LIKELY_GROUP)):
         today = meant.api_version()
         message = f"{kind} is not known in {api_version}"
-        return (Problem(path="apiVersion", message=message, allowed=(today,), nearest=today),)
+        return (FieldProblem(path="apiVersion", message=message, allowed=(today,), nearest=today),)
     siblings = tuple(sorted(known.kind for known in kinds if known.group == group))
     likely = nearest(kind, siblings, _LIKELY_KIND)
     # Other projects share a group with our buffers, so there only a likely misspelling is ours to judge.
     if group in groups and (likely or group.startswith(_OUR_GROUPS_BEGIN)):
         message = f"there is no kind {kind} in {group}"
-        return (Problem(path="kind", message=message, allowed=siblings, nearest=likely),)
+        return (FieldProblem(path="kind", message=message, allowed=siblings, nearest=likely),)
     return ()
 
 
-def _former(group: str, version: str, kind: str, kinds: Kinds) -> Problem | None:
+def _former(group: str, version: str, kind: str, kinds: Kinds) -> FieldProblem | None:
     if kind in _FORMER_KINDS:
-        return Problem(path="kind", message=_FORMER_KINDS[kind])
+        return FieldProblem(path="kind", message=_FORMER_KINDS[kind])
     today = next((known.api_version() for known in kinds if (known.group, known.kind) == (group, kind)), None)
     if kind == "EC2NodeClass" and today is None:
         today = _EC2_CLASS
     if today and version in _FORMER_VERSIONS and today != f"{group}/{version}":
-        return Problem(
+        return FieldProblem(
             path="apiVersion",
             message=f"{group}/{version} is a former version of {kind}, and fields have moved since",
             allowed=(today,),

@@ -7,10 +7,10 @@ that the list form is the one to apply to a cluster.
 from collections.abc import Mapping
 from typing import Any
 
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 
 
-def normalise(raw: object) -> tuple[Any, tuple[Problem, ...]]:
+def normalise(raw: object) -> tuple[Any, tuple[FieldProblem, ...]]:
     """The document in the form of its CRD, and warnings for what was changed. The input is left as it is.
 
     Only overlays and instance-type settings are touched. Numbers become the text they were written as, if they still
@@ -19,7 +19,7 @@ def normalise(raw: object) -> tuple[Any, tuple[Problem, ...]]:
     spec = raw.get("spec") if isinstance(raw, Mapping) else None
     if not isinstance(raw, Mapping) or not isinstance(spec, Mapping):
         return raw, ()
-    warnings: list[Problem] = []
+    warnings: list[FieldProblem] = []
     if raw.get("kind") == "NodeOverlay":
         return {**raw, "spec": _overlay(spec, warnings)}, tuple(warnings)
     if raw.get("kind") == "InstanceType" and isinstance(spec.get("offerings"), list):
@@ -28,7 +28,7 @@ def normalise(raw: object) -> tuple[Any, tuple[Problem, ...]]:
     return dict(raw), ()
 
 
-def _overlay(spec: Mapping[Any, Any], warnings: list[Problem]) -> dict[Any, Any]:
+def _overlay(spec: Mapping[Any, Any], warnings: list[FieldProblem]) -> dict[Any, Any]:
     changed = dict(spec)
     if isinstance(spec.get("requirements"), list):
         changed["requirements"] = _expressions(spec["requirements"], "spec.requirements", warnings)
@@ -38,7 +38,7 @@ def _overlay(spec: Mapping[Any, Any], warnings: list[Problem]) -> dict[Any, Any]
     return changed
 
 
-def _selector(selector: Mapping[Any, Any], warnings: list[Problem]) -> dict[Any, Any]:
+def _selector(selector: Mapping[Any, Any], warnings: list[FieldProblem]) -> dict[Any, Any]:
     changed = dict(selector)
     path = "spec.selector.matchExpressions"
     expressions = selector.get("matchExpressions")
@@ -55,7 +55,7 @@ def _selector(selector: Mapping[Any, Any], warnings: list[Problem]) -> dict[Any,
     return changed
 
 
-def _expressions(expressions: list[Any], path: str, warnings: list[Problem]) -> list[Any]:
+def _expressions(expressions: list[Any], path: str, warnings: list[FieldProblem]) -> list[Any]:
     changed = []
     for index, expression in enumerate(expressions):
         if isinstance(expression, Mapping) and isinstance(expression.get("values"), list):
@@ -68,7 +68,7 @@ def _expressions(expressions: list[Any], path: str, warnings: list[Problem]) -> 
     return changed
 
 
-def _warned_text(value: Any, path: str, warnings: list[Problem]) -> Any:
+def _warned_text(value: Any, path: str, warnings: list[FieldProblem]) -> Any:
     text = _text(value)
     if text is not value:
         warnings.append(_warning(path, f'is a number and was read as text; a cluster takes only text: "{text}"'))
@@ -85,5 +85,5 @@ def _text(value: Any) -> Any:
     return getattr(value, "text", None) or str(value)
 
 
-def _warning(path: str, message: str) -> Problem:
-    return Problem(path=path, message=message, severity="warning")
+def _warning(path: str, message: str) -> FieldProblem:
+    return FieldProblem(path=path, message=message, severity="warning")

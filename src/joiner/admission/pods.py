@@ -7,7 +7,7 @@ leave out what has a default.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.model import resources
 from joiner.model.affinity import (
     DO_NOT_SCHEDULE,
@@ -45,7 +45,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def problems(made: KubeObject) -> Iterator[Problem]:
+def problems(made: KubeObject) -> Iterator[FieldProblem]:
     """What is wrong with a pod, or with an object that makes pods or adds to them. Of other kinds nothing is said."""
     match made:
         case Pod():
@@ -65,13 +65,13 @@ def problems(made: KubeObject) -> Iterator[Problem]:
             yield from _amounts(made.overhead.pod_fixed, "overhead.podFixed")
 
 
-def _whole(spec: PodSpec, path: str) -> Iterator[Problem]:
+def _whole(spec: PodSpec, path: str) -> Iterator[FieldProblem]:
     if not spec.containers:
-        yield Problem(path=f"{path}.containers", message="a pod needs at least one container")
+        yield FieldProblem(path=f"{path}.containers", message="a pod needs at least one container")
     yield from spec_problems(spec, f"{path}.")
 
 
-def spec_problems(spec: PodSpec, path: str = "") -> Iterator[Problem]:
+def spec_problems(spec: PodSpec, path: str = "") -> Iterator[FieldProblem]:
     """What is wrong with the fields that a spec has; `path` is what stands before their names."""
     yield from amounts_below_zero(spec, path)
     for where, container in _containers(spec, path):
@@ -83,7 +83,7 @@ def spec_problems(spec: PodSpec, path: str = "") -> Iterator[Problem]:
     yield from _affinity(spec.affinity, f"{path}affinity")
 
 
-def amounts_below_zero(spec: PodSpec, path: str = "") -> Iterator[Problem]:
+def amounts_below_zero(spec: PodSpec, path: str = "") -> Iterator[FieldProblem]:
     """Whatever a pod asks for that is less than nothing, and would give room to others."""
     for where, container in _containers(spec, path):
         yield from _amounts(container.resources.requests, f"{where}.resources.requests")
@@ -99,7 +99,7 @@ def _containers(spec: PodSpec, path: str) -> Iterator[tuple[str, Container]]:
             yield f"{path}{name}[{index}]", container
 
 
-def _ports(container: Container, path: str) -> Iterator[Problem]:
+def _ports(container: Container, path: str) -> Iterator[FieldProblem]:
     for index, port in enumerate(container.ports):
         where = f"{path}.ports[{index}]"
         for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):
@@ -108,27 +108,29 @@ def _ports(container: Container, path: str) -> Iterator[Problem]:
         yield from _one_of(_PROTOCOLS, port.protocol or _PROTOCOLS[0], f"{where}.protocol")
 
 
-def _amounts(amounts: Mapping[str, int], path: str) -> Iterator[Problem]:
+def _amounts(amounts: Mapping[str, int], path: str) -> Iterator[FieldProblem]:
     for name, amount in amounts.items():
         if amount < 0:
             where = f"{path}[{name}]" if "." in name else f"{path}.{name}"
-            yield Problem(path=where, message=f"{resources.text(name, amount)} is less than 0; 0 or more is allowed")
+            yield FieldProblem(
+                path=where, message=f"{resources.text(name, amount)} is less than 0; 0 or more is allowed"
+            )
 
 
-def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
+def _toleration(toleration: Toleration, path: str) -> Iterator[FieldProblem]:
     if toleration.operator not in _NEWER_OPERATORS:
         yield from _one_of(_OPERATORS, toleration.operator or _OPERATORS[0], f"{path}.operator")
     if toleration.effect:
         yield from _one_of(EFFECTS, toleration.effect, f"{path}.effect")
     if toleration.operator == EXISTS and toleration.value:
         message = f"operator Exists takes no value, and here it is {toleration.value!r}"
-        yield Problem(path=f"{path}.value", message=message)
+        yield FieldProblem(path=f"{path}.value", message=message)
     elif not toleration.key and toleration.operator in ("", "Equal"):
         message = "without a key the operator must be Exists, which tolerates every taint"
-        yield Problem(path=f"{path}.operator", message=message, allowed=(EXISTS,))
+        yield FieldProblem(path=f"{path}.operator", message=message, allowed=(EXISTS,))
 
 
-def _spread(constraint: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
+def _spread(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldProblem]:
     yield from _at_least(1, constraint.max_skew, f"{path}.maxSkew")
     yield from _topology_key(constraint.topology_key, path)
     known = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
@@ -136,20 +138,20 @@ def _spread(constraint: TopologySpreadConstraint, path: str) -> Iterator[Problem
     yield from _at_least(1, constraint.min_domains, f"{path}.minDomains")
     if constraint.min_domains is not None and constraint.when_unsatisfiable == SCHEDULE_ANYWAY:
         message = f"is {constraint.min_domains}, and goes only with whenUnsatisfiable: {DO_NOT_SCHEDULE}"
-        yield Problem(path=f"{path}.minDomains", message=message)
+        yield FieldProblem(path=f"{path}.minDomains", message=message)
     yield from _one_of((HONOR, IGNORE), constraint.node_affinity_policy, f"{path}.nodeAffinityPolicy")
     yield from _one_of((HONOR, IGNORE), constraint.node_taints_policy, f"{path}.nodeTaintsPolicy")
     yield from _selector(constraint.label_selector, f"{path}.labelSelector")
 
 
-def _affinity(affinity: Affinity, path: str) -> Iterator[Problem]:
+def _affinity(affinity: Affinity, path: str) -> Iterator[FieldProblem]:
     for index, liked in enumerate(affinity.node_affinity.preferred):
         yield from _between(_WEIGHTS, liked.weight, f"{path}.nodeAffinity.{_PREFERRED}[{index}].weight")
     yield from _company(affinity.pod_affinity, f"{path}.podAffinity")
     yield from _company(affinity.pod_anti_affinity, f"{path}.podAntiAffinity")
 
 
-def _company(affinity: PodAffinity, path: str) -> Iterator[Problem]:
+def _company(affinity: PodAffinity, path: str) -> Iterator[FieldProblem]:
     for index, term in enumerate(affinity.required):
         yield from _term(term, f"{path}.{_REQUIRED}[{index}]")
     for index, liked in enumerate(affinity.preferred):
@@ -158,42 +160,42 @@ def _company(affinity: PodAffinity, path: str) -> Iterator[Problem]:
         yield from _term(liked.pod_affinity_term, f"{where}.podAffinityTerm")
 
 
-def _term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
+def _term(term: PodAffinityTerm, path: str) -> Iterator[FieldProblem]:
     yield from _topology_key(term.topology_key, path)
     yield from _selector(term.label_selector, f"{path}.labelSelector")
     yield from _selector(term.namespace_selector, f"{path}.namespaceSelector")
 
 
-def _topology_key(key: str, path: str) -> Iterator[Problem]:
+def _topology_key(key: str, path: str) -> Iterator[FieldProblem]:
     if not key:
         message = "is missing; it must be a label of nodes, like topology.kubernetes.io/zone"
-        yield Problem(path=f"{path}.topologyKey", message=message)
+        yield FieldProblem(path=f"{path}.topologyKey", message=message)
 
 
-def _selector(selector: LabelSelector | None, path: str) -> Iterator[Problem]:
+def _selector(selector: LabelSelector | None, path: str) -> Iterator[FieldProblem]:
     for index, expression in enumerate(selector.match_expressions if selector is not None else ()):
         where = f"{path}.matchExpressions[{index}].values"
         if expression.operator in (IN, NOT_IN) and not expression.values:
-            yield Problem(path=where, message=f"operator {expression.operator} needs at least one value")
+            yield FieldProblem(path=where, message=f"operator {expression.operator} needs at least one value")
         elif expression.operator in (EXISTS, DOES_NOT_EXIST) and expression.values:
-            yield Problem(path=where, message=f"operator {expression.operator} takes no values")
+            yield FieldProblem(path=where, message=f"operator {expression.operator} takes no values")
 
 
 # -- numbers and words -----------------------------------------------------------------------------------------------------
 
 
-def _at_least(least: int, number: int | None, path: str) -> Iterator[Problem]:
+def _at_least(least: int, number: int | None, path: str) -> Iterator[FieldProblem]:
     if number is not None and number < least:
-        yield Problem(path=path, message=f"{number} is less than {least}; {least} or more is allowed")
+        yield FieldProblem(path=path, message=f"{number} is less than {least}; {least} or more is allowed")
 
 
-def _between(bounds: tuple[int, int], number: int, path: str) -> Iterator[Problem]:
+def _between(bounds: tuple[int, int], number: int, path: str) -> Iterator[FieldProblem]:
     if not bounds[0] <= number <= bounds[1]:
-        yield Problem(path=path, message=f"{number} is not between {bounds[0]} and {bounds[1]}")
+        yield FieldProblem(path=path, message=f"{number} is not between {bounds[0]} and {bounds[1]}")
 
 
-def _one_of(known: Iterable[str], word: str, path: str) -> Iterator[Problem]:
+def _one_of(known: Iterable[str], word: str, path: str) -> Iterator[FieldProblem]:
     allowed = tuple(known)
     if word not in allowed:
         message = f"{word!r} is not one of the allowed values"
-        yield Problem(path=path, message=message, allowed=allowed, nearest=nearest(word, allowed))
+        yield FieldProblem(path=path, message=message, allowed=allowed, nearest=nearest(word, allowed))

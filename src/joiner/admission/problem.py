@@ -6,7 +6,7 @@ from typing import Literal
 from joiner.model.meta import Value
 
 
-class Problem(Value):
+class FieldProblem(Value):
     """One thing that is wrong, where, and what would be right."""
 
     path: str

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.model import cron, labels
 from joiner.model.customobject import CustomObject
 from joiner.model.labels import Vocabulary
@@ -32,7 +32,7 @@ from joiner.model.typesettings import InstanceTypeSettings
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+", re.ASCII)
 
 
-def runtime_problems(subject: CustomObject, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+def runtime_problems(subject: CustomObject, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
     """What is wrong with an object whose structure is sound."""
     match subject:
         case NodePool():
@@ -44,7 +44,7 @@ def runtime_problems(subject: CustomObject, vocabulary: Vocabulary) -> tuple[Pro
     return ()
 
 
-def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
     """What keeps a NodePool from being used, as far as the pool itself shows."""
     template = pool.spec.template
     path = "spec.template.spec"
@@ -56,7 +56,7 @@ def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[Problem, 
     )
 
 
-def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
     """What is wrong or odd about an overlay. It only chooses by labels, so a reserved label is odd and not an error."""
     selector = overlay.spec.selector
     return (
@@ -68,7 +68,7 @@ def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Prob
     )
 
 
-def settings_problems(settings: InstanceTypeSettings, vocabulary: Vocabulary) -> tuple[Problem, ...]:
+def settings_problems(settings: InstanceTypeSettings, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
     """What is wrong with the offerings, whose entries the CRD leaves open so that bare numbers are accepted."""
     return tuple(
         problem
@@ -78,15 +78,15 @@ def settings_problems(settings: InstanceTypeSettings, vocabulary: Vocabulary) ->
     )
 
 
-def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> Iterator[Problem]:
+def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> Iterator[FieldProblem]:
     for key, value in items:
         path = f"spec.template.metadata.labels[{key}]"
         if why := labels.key_problem(key):
-            yield Problem(path=path, message=f"the label key {key!r} {why}")
+            yield FieldProblem(path=path, message=f"the label key {key!r} {why}")
         elif why := _reserved(key, vocabulary):
-            yield Problem(path=path, message=why)
+            yield FieldProblem(path=path, message=why)
         if why := labels.value_problem(value):
-            yield Problem(path=path, message=f"the label value {value!r} {why}")
+            yield FieldProblem(path=path, message=f"the label value {value!r} {why}")
 
 
 def _reserved(key: str, vocabulary: Vocabulary) -> str | None:
@@ -97,57 +97,57 @@ def _reserved(key: str, vocabulary: Vocabulary) -> str | None:
     return None
 
 
-def _taints(taints: tuple[Taint, ...], startup_taints: tuple[Taint, ...], path: str) -> Iterator[Problem]:
+def _taints(taints: tuple[Taint, ...], startup_taints: tuple[Taint, ...], path: str) -> Iterator[FieldProblem]:
     seen: dict[tuple[str, str], str] = {}
     for name, listed in (("taints", taints), ("startupTaints", startup_taints)):
         for index, taint in enumerate(listed):
             place = f"{path}.{name}[{index}]"
             if why := labels.key_problem(taint.key):
-                yield Problem(path=f"{place}.key", message=f"the taint key {taint.key!r} {why}")
+                yield FieldProblem(path=f"{place}.key", message=f"the taint key {taint.key!r} {why}")
             if taint.value and (why := labels.key_problem(taint.value)):
-                yield Problem(path=f"{place}.value", message=f"the taint value {taint.value!r} {why}")
+                yield FieldProblem(path=f"{place}.value", message=f"the taint value {taint.value!r} {why}")
             first = seen.setdefault((taint.key, taint.effect), place)
             if first != place:
-                yield Problem(
+                yield FieldProblem(
                     path=place, message=f"{taint.key} with effect {taint.effect} is there already, in {first}"
                 )
 
 
 def _pool_requirements(
     requirements: tuple[SelectorRequirementWithMinValues, ...], vocabulary: Vocabulary, path: str
-) -> Iterator[Problem]:
+) -> Iterator[FieldProblem]:
     for index, requirement in enumerate(requirements):
         place = f"{path}[{index}]"
         key = vocabulary.normal_key(requirement.key)
         if why := _reserved(key, vocabulary):
-            yield Problem(path=f"{place}.key", message=why)
+            yield FieldProblem(path=f"{place}.key", message=why)
         yield from _entry(place, requirement)
         yield from _known_values(place, key, requirement, vocabulary)
 
 
-def _entry(path: str, requirement: SelectorRequirement) -> Iterator[Problem]:
+def _entry(path: str, requirement: SelectorRequirement) -> Iterator[FieldProblem]:
     """Key, operator and values by themselves."""
     if requirement.operator not in OPERATORS:
         likely = nearest(requirement.operator, OPERATORS)
         message = f"there is no operator {requirement.operator!r}"
-        yield Problem(path=f"{path}.operator", message=message, allowed=OPERATORS, nearest=likely)
+        yield FieldProblem(path=f"{path}.operator", message=message, allowed=OPERATORS, nearest=likely)
     if why := labels.key_problem(requirement.key):
-        yield Problem(path=f"{path}.key", message=f"the label key {requirement.key!r} {why}")
+        yield FieldProblem(path=f"{path}.key", message=f"the label key {requirement.key!r} {why}")
     for index, value in enumerate(requirement.values):
         if why := labels.value_problem(value):
-            yield Problem(path=f"{path}.values[{index}]", message=f"the label value {value!r} {why}")
+            yield FieldProblem(path=f"{path}.values[{index}]", message=f"the label value {value!r} {why}")
     written = msgspec.to_builtins(requirement)
     for rule in requirement.rules:
         if not rule.holds(written):
-            yield Problem(path=path + rule.field, message=rule.message)
+            yield FieldProblem(path=path + rule.field, message=rule.message)
     if requirement.operator in (EXISTS, DOES_NOT_EXIST) and requirement.values:
         message = f"operator {requirement.operator} takes no values; they are ignored"
-        yield Problem(path=f"{path}.values", message=message, severity="warning")
+        yield FieldProblem(path=f"{path}.values", message=message, severity="warning")
 
 
 def _known_values(
     path: str, key: str, requirement: SelectorRequirementWithMinValues, vocabulary: Vocabulary
-) -> Iterator[Problem]:
+) -> Iterator[FieldProblem]:
     """Of a label with a closed set of values some must be known, and as many as minValues asks for."""
     allowed = vocabulary.closed_values.get(key)
     if allowed is None or requirement.operator != IN or not requirement.values:
@@ -156,12 +156,12 @@ def _known_values(
     if not known:
         message = f"{key} has none of the values {', '.join(requirement.values)}"
         likely = nearest(requirement.values[0], allowed)
-        yield Problem(path=f"{path}.values", message=message, allowed=allowed, nearest=likely)
+        yield FieldProblem(path=f"{path}.values", message=message, allowed=allowed, nearest=likely)
     elif len(known) < (requirement.min_values or 0):
         message = (
             f"minValues asks for {requirement.min_values} values of {key}, but only {len(known)} of those listed exist"
         )
-        yield Problem(path=f"{path}.minValues", message=message, allowed=allowed)
+        yield FieldProblem(path=f"{path}.minValues", message=message, allowed=allowed)
     else:
         for index, value in enumerate(requirement.values):
             if value not in known:
@@ -169,66 +169,70 @@ def _known_values(
                 yield _warned(f"{path}.values[{index}]", message, allowed=allowed, nearest=nearest(value, allowed))
 
 
-def _schedules(budgets: tuple[Budget, ...]) -> Iterator[Problem]:
+def _schedules(budgets: tuple[Budget, ...]) -> Iterator[FieldProblem]:
     for index, budget in enumerate(budgets):
         try:
             cron.parse(budget.schedule or "@daily")
         except cron.CronError as error:
-            yield Problem(path=f"spec.disruption.budgets[{index}].schedule", message=str(error))
+            yield FieldProblem(path=f"spec.disruption.budgets[{index}].schedule", message=str(error))
 
 
-def _expressions(path: str, expressions: tuple[SelectorRequirement, ...], vocabulary: Vocabulary) -> Iterator[Problem]:
+def _expressions(
+    path: str, expressions: tuple[SelectorRequirement, ...], vocabulary: Vocabulary
+) -> Iterator[FieldProblem]:
     for index, expression in enumerate(expressions):
         place = f"{path}[{index}]"
         yield from _entry(place, expression)
         if expression.operator == NOT_IN and not expression.values:
-            yield Problem(path=place + NOT_IN_NEEDS_VALUES.field, message=NOT_IN_NEEDS_VALUES.message)
+            yield FieldProblem(path=place + NOT_IN_NEEDS_VALUES.field, message=NOT_IN_NEEDS_VALUES.message)
         yield from _odd_key(f"{place}.key", expression.key, vocabulary)
 
 
-def _selected(path: str, chosen: Any, vocabulary: Vocabulary) -> Iterator[Problem]:
+def _selected(path: str, chosen: Any, vocabulary: Vocabulary) -> Iterator[FieldProblem]:
     for key, value in chosen.items():
         if why := labels.key_problem(key):
-            yield Problem(path=f"{path}[{key}]", message=f"the label key {key!r} {why}")
+            yield FieldProblem(path=f"{path}[{key}]", message=f"the label key {key!r} {why}")
         if why := labels.value_problem(value):
-            yield Problem(path=f"{path}[{key}]", message=f"the label value {value!r} {why}")
+            yield FieldProblem(path=f"{path}[{key}]", message=f"the label value {value!r} {why}")
         yield from _odd_key(f"{path}[{key}]", key, vocabulary)
 
 
-def _odd_key(path: str, key: str, vocabulary: Vocabulary) -> Iterator[Problem]:
+def _odd_key(path: str, key: str, vocabulary: Vocabulary) -> Iterator[FieldProblem]:
     if key != labels.NODEPOOL_SEED_SPELLING and vocabulary.is_restricted(key):
         likely = nearest(key, vocabulary.well_known, 0.8)
         yield _warned(path, f"{key} is not a label that Joiner or the provider is known to set", nearest=likely)
 
 
-def _price(path: str, text: str) -> Iterator[Problem]:
+def _price(path: str, text: str) -> Iterator[FieldProblem]:
     if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
-        yield Problem(path=path, message=f"{text!r} is not a price: write a number that is not negative, like 0.40")
+        yield FieldProblem(
+            path=path, message=f"{text!r} is not a price: write a number that is not negative, like 0.40"
+        )
 
 
-def _price_change(path: str, text: str) -> Iterator[Problem]:
+def _price_change(path: str, text: str) -> Iterator[FieldProblem]:
     if _NUMBER.fullmatch(text.lstrip("+-").removesuffix("%")) is None:
         message = f"{text!r} is not a change of a price: write a signed amount like +0.05, or a share like -10%"
-        yield Problem(path=path, message=message)
+        yield FieldProblem(path=path, message=message)
 
 
-def _offering_value(path: str, key: str, value: str | float, vocabulary: Vocabulary) -> Iterator[Problem]:
+def _offering_value(path: str, key: str, value: str | float, vocabulary: Vocabulary) -> Iterator[FieldProblem]:
     text = str(value)
     if key == labels.PRICE:
         yield from _price(path, text)
         return
     if why := labels.key_problem(key):
-        yield Problem(path=path, message=f"the label key {key!r} {why}")
+        yield FieldProblem(path=path, message=f"the label key {key!r} {why}")
     elif why := _reserved(vocabulary.normal_key(key), vocabulary):
         known = (labels.PRICE, *sorted(vocabulary.well_known))
-        yield Problem(path=path, message=why, nearest=nearest(key, known, 0.8))
+        yield FieldProblem(path=path, message=why, nearest=nearest(key, known, 0.8))
     if why := labels.value_problem(text):
-        yield Problem(path=path, message=f"the label value {text!r} {why}")
+        yield FieldProblem(path=path, message=f"the label value {text!r} {why}")
     allowed = vocabulary.closed_values.get(vocabulary.normal_key(key), (text,))
     if text not in allowed:
         message = f"{key} has no value {text}"
-        yield Problem(path=path, message=message, allowed=allowed, nearest=nearest(text, allowed))
+        yield FieldProblem(path=path, message=message, allowed=allowed, nearest=nearest(text, allowed))
 
 
-def _warned(path: str, message: str, **more: Any) -> Problem:
-    return Problem(path=path, message=message, severity="warning", **more)
+def _warned(path: str, message: str, **more: Any) -> FieldProblem:
+    return FieldProblem(path=path, message=message, severity="warning", **more)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.schema import Schema, Shape
 from joiner.model import quantity
 from joiner.model.rules import Field, Rule
@@ -53,11 +53,11 @@ class Found:
     """What a walk has found so far."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[FieldProblem] = []
 
     def say(self, path: str, message: str, **more: Any) -> None:
         """One more problem."""
-        self.problems.append(Problem(path=path, message=message, **more))
+        self.problems.append(FieldProblem(path=path, message=message, **more))
 
 
 def check(schema: Schema, value: Any, path: str, found: Found, old: Any = None) -> bool:

@@ -7,7 +7,7 @@ from joiner.admission.defaults import with_defaults
 from joiner.admission.identity import check_metadata, identify
 from joiner.admission.kinds import Kinds
 from joiner.admission.normalise import normalise
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.admission.runtime import runtime_problems
 from joiner.admission.schema import schema_of
 from joiner.admission.schemacheck import Found, check
@@ -20,14 +20,14 @@ __all__ = ["at_the_door", "judge", "normalise"]
 _EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = None) -> tuple[Problem, ...]:
+def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = None) -> tuple[FieldProblem, ...]:
     """Every problem of one document, or nothing if it may enter, or is none of our kinds (ask `kinds.find`).
 
     Give the object as it was before as `old` to judge a change. Fields are checked first, then the rules between them, then
     what the controllers would find at run time; a place that is wrong already is not blamed again.
     """
     if not isinstance(raw, Mapping):
-        return (Problem(path="", message="must be a mapping with apiVersion, kind, metadata and spec"),)
+        return (FieldProblem(path="", message="must be a mapping with apiVersion, kind, metadata and spec"),)
     kind, problems = identify(raw, kinds)
     if kind is None:
         return problems
@@ -37,7 +37,7 @@ def judge(raw: object, kinds: Kinds, vocabulary: Vocabulary, *, old: object = No
     return seen + tuple(problem for problem in later if not any(_same_place(problem.path, one.path) for one in seen))
 
 
-def at_the_door(raw: Mapping[Any, Any], kind: type[CustomObject], old: object = None) -> tuple[Problem, ...]:
+def at_the_door(raw: Mapping[Any, Any], kind: type[CustomObject], old: object = None) -> tuple[FieldProblem, ...]:
     """What an API server finds wrong with a document of a kind of ours, and which of its fields it would drop."""
     found = Found()
     check_metadata(raw, found)
@@ -53,13 +53,13 @@ def _body(raw: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _at_run_time(
     raw: Mapping[Any, Any], body: dict[Any, Any], kind: type[CustomObject], vocabulary: Vocabulary, *, is_refused: bool
-) -> tuple[Problem, ...]:
+) -> tuple[FieldProblem, ...]:
     document, _ = normalise({"kind": raw["kind"], **body})
     try:
         subject = codec.decode(document, kind)
     except codec.DecodeError as error:
         # What was refused already is not readable for the reasons that were given.
-        return () if is_refused else (Problem(path=error.path, message=error.problem),)
+        return () if is_refused else (FieldProblem(path=error.path, message=error.problem),)
     return runtime_problems(subject, vocabulary)
 
 

@@ -11,7 +11,7 @@ from joiner.catalog import overlay as overlaying
 from joiner.catalog.index import Index, TypeLabels
 from joiner.catalog.market import InstanceType, Offering
 from joiner.catalog.overlay import Conflict, Overlays
-from joiner.catalog.settings import SettingsOutcome, Settled, settle
+from joiner.catalog.settings import SettingsOutcome, SettledType, settle
 from joiner.catalog.units import Stock
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import Value, replace
@@ -38,7 +38,7 @@ class Market(Value):
     """What there is to buy after settings and overlays, whoever the buyer is."""
 
     raw: tuple[InstanceType, ...]
-    settled: Settled
+    settled: SettledType
     types: tuple[InstanceType, ...]
     index: Index
     stock: Stock

@@ -10,25 +10,25 @@ from joiner.model.nodeoverlay import NodeOverlay
 from joiner.requirements import EVERYTHING, Requirement, Requirements
 
 
-class Stage(Value):
+class ExclusionStage(Value):
     """How many types were left after one demand."""
 
     demand: str
     types: int
 
 
-def funnel(catalog: Catalog) -> tuple[Stage, ...]:
+def funnel(catalog: Catalog) -> tuple[ExclusionStage, ...]:
     """Why the other types cannot be bought by the pool: the types that are left after each demand, one after the other."""
     index = catalog.index
-    stages = [Stage(demand="known to the provider", types=len(catalog.types))]
+    stages = [ExclusionStage(demand="known to the provider", types=len(catalog.types))]
     left = index.buyable(EVERYTHING)
-    stages.append(Stage(demand="something available at a known price", types=left.bit_count()))
+    stages.append(ExclusionStage(demand="something available at a known price", types=left.bit_count()))
     for requirement in catalog.requirements.values():
         before, left = left, left & index.select(Requirements([requirement]))
         if left != before:
-            stages.append(Stage(demand=str(requirement), types=left.bit_count()))
+            stages.append(ExclusionStage(demand=str(requirement), types=left.bit_count()))
     if left != catalog.eligible:
-        stages.append(Stage(demand="all of these in one offering", types=catalog.eligible.bit_count()))
+        stages.append(ExclusionStage(demand="all of these in one offering", types=catalog.eligible.bit_count()))
     return tuple(stages)
 
 

@@ -36,18 +36,20 @@ class SettingsOutcome(Value):
     entries: tuple[EntryOutcome, ...] = ()
 
 
-class Settled(Value):
+class SettledType(Value):
     """The types after settings, in the provider's order, and what each object did."""
 
     types: tuple[InstanceType, ...]
     outcomes: tuple[SettingsOutcome, ...]
 
 
-def settle(raw: tuple[InstanceType, ...], settings: Iterable[InstanceTypeSettings], vocabulary: Vocabulary) -> Settled:
+def settle(
+    raw: tuple[InstanceType, ...], settings: Iterable[InstanceTypeSettings], vocabulary: Vocabulary
+) -> SettledType:
     """Apply every settings object to the type it names. Types without settings stay the very same objects."""
     by_name = {each.name: each for each in settings}
     if not by_name:
-        return Settled(types=raw, outcomes=())
+        return SettledType(types=raw, outcomes=())
     types: list[InstanceType] = []
     outcomes: dict[str, SettingsOutcome] = {name: SettingsOutcome(name=name, found=False) for name in by_name}
     for instance_type in raw:
@@ -56,7 +58,7 @@ def settle(raw: tuple[InstanceType, ...], settings: Iterable[InstanceTypeSetting
             instance_type, entries = settled_type(instance_type, chosen.spec, vocabulary)
             outcomes[chosen.name] = SettingsOutcome(name=chosen.name, found=True, entries=entries)
         types.append(instance_type)
-    return Settled(types=tuple(types), outcomes=tuple(outcomes[name] for name in sorted(outcomes)))
+    return SettledType(types=tuple(types), outcomes=tuple(outcomes[name] for name in sorted(outcomes)))
 
 
 def settled_type(

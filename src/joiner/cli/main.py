@@ -66,7 +66,7 @@ class Bug(click.ClickException):
     exit_code = EXIT_BUG
 
 
-class Joiner(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -127,7 +127,7 @@ class Joiner(click.Group):
 
 
 @click.group(
-    cls=Joiner, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.option("--debug", is_flag=True, envvar="JOINER_DEBUG", help="Show the traceback when something goes wrong.")
 @click.version_option(__version__, "-V", "--version", prog_name="joiner", message="%(prog)s %(version)s")

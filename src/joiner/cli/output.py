@@ -29,7 +29,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table; numbers stand at the right."""
 
     name: str
@@ -40,7 +40,7 @@ class Column:
 class Table:
     """Rows of text under column names."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str | Cell, ...], ...]
 
 
@@ -107,7 +107,7 @@ def _text(cell: str | Cell) -> str:
     return safe(cell.text if isinstance(cell, Cell) else cell)
 
 
-def _padded(row: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> list[str]:
+def _padded(row: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn]) -> list[str]:
     return [
         text.rjust(width) if column.right else text.ljust(width)
         for text, width, column in zip(row, widths, columns, strict=True)

@@ -8,7 +8,7 @@ from joiner.cli import inputs, output
 from joiner.cli.findings import told
 from joiner.offline import files, references
 from joiner.offline.kinds import known
-from joiner.offline.validation import Verdict, examine, finding
+from joiner.offline.validation import Validation, examine, finding
 
 EPILOG = """\b
 Examples:
@@ -57,14 +57,14 @@ def command(
         ctx.exit(1)
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: Validation) -> None:
     for found in verdict.findings:
         for line in told(found):
             click.echo(line)
     click.echo(_summary(verdict))
 
 
-def _summary(verdict: Verdict) -> str:
+def _summary(verdict: Validation) -> str:
     errors, warnings = verdict.count("error"), verdict.count("warning")
     checked = f"{_counted(verdict.checked, 'object')} checked in {_counted(verdict.files, 'file')}"
     others = f", {verdict.passed_over} of other kinds passed over" if verdict.passed_over else ""
@@ -76,7 +76,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _as_data(verdict: Verdict) -> dict[str, Any]:
+def _as_data(verdict: Validation) -> dict[str, Any]:
     return {
         "problems": [
             {

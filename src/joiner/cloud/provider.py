@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.repair import RepairPolicy
-from joiner.cloud.sources.reservation import Standing
+from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
 from joiner.model.labels import Vocabulary
@@ -36,7 +36,7 @@ class Details(Value):
 
     sources: tuple[str, ...] = ()
     """Where the types and prices come from, in full."""
-    reservations: tuple[Standing, ...] = ()
+    reservations: tuple[ReservationStanding, ...] = ()
     """The capacity reservations of the NodeClass, also those that are of no use."""
 
 
@@ -105,7 +105,7 @@ class CloudProvider(Protocol):
         """The rest of what can be told about the pool's supply. Raises what `instance_types` raises."""
         ...
 
-    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+    def node_class_problems(self, node_class: KubeObject) -> tuple[FieldProblem, ...]:
         """What is wrong with a NodeClass of ours that its schema cannot know, as far as it shows without a cloud."""
         ...
 

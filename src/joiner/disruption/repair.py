@@ -31,7 +31,7 @@ MOST_REBOOTS: Final = 2
 REBOOT_MEMORY: Final = timedelta(hours=24)
 
 
-class Policy(Protocol):
+class RepairRule(Protocol):
     """What a provider says about one condition; the values themselves are the provider's."""
 
     @property
@@ -66,7 +66,7 @@ class Policy(Protocol):
 class Ailment(Value):
     """One policy that a condition of a node calls for, and from when on."""
 
-    policy: Policy
+    policy: RepairRule
     condition: NodeCondition
     since: datetime
     """When it may be acted upon."""
@@ -85,7 +85,7 @@ class Diagnosis(Value):
     """The larger, the more urgent."""
 
 
-def is_broken(node: Node, policies: Sequence[Policy]) -> bool:
+def is_broken(node: Node, policies: Sequence[RepairRule]) -> bool:
     """Whether any condition is what some policy looks for, however young and whatever its reason."""
     pairs = {(each.condition_type, each.condition_status) for each in policies}
     return any((each.type, each.status) in pairs for each in node.status.conditions)
@@ -96,7 +96,7 @@ def too_many(broken: int, nodes: int) -> bool:
     return broken > -(-nodes * MOST_BROKEN_PERCENT // 100)
 
 
-def ailments(node: Node, claim: NodeClaim | None, policies: Sequence[Policy]) -> tuple[Ailment, ...]:
+def ailments(node: Node, claim: NodeClaim | None, policies: Sequence[RepairRule]) -> tuple[Ailment, ...]:
     """Every policy that the node's conditions call for, those that still wait among them."""
     found: list[Ailment] = []
     for condition in node.status.conditions:
@@ -107,7 +107,7 @@ def ailments(node: Node, claim: NodeClaim | None, policies: Sequence[Policy]) ->
     return tuple(found)
 
 
-def _called_for(condition: NodeCondition, policies: Sequence[Policy]) -> tuple[Policy, ...]:
+def _called_for(condition: NodeCondition, policies: Sequence[RepairRule]) -> tuple[RepairRule, ...]:
     pair = (condition.type, condition.status)
     alike = [each for each in policies if (each.condition_type, each.condition_status) == pair]
     if not alike:
@@ -130,12 +130,12 @@ def next_due(found: Iterable[Ailment], now: datetime) -> datetime | None:
     return min((each.since for each in found if each.since > now), default=None)
 
 
-def ranks(policies: Iterable[Policy]) -> Mapping[int, int]:
+def ranks(policies: Iterable[RepairRule]) -> Mapping[int, int]:
     """Each priority there is to its place, the lowest having 0: how far apart they are does not matter."""
     return {priority: rank for rank, priority in enumerate(sorted({each.priority for each in policies}))}
 
 
-def diagnose(found: Iterable[Ailment], policies: Sequence[Policy], now: datetime) -> Diagnosis | None:
+def diagnose(found: Iterable[Ailment], policies: Sequence[RepairRule], now: datetime) -> Diagnosis | None:
     """What is to be done now; nothing while everything waits."""
     due = [each for each in found if each.since <= now]
     if not due:

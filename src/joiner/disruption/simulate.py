@@ -14,7 +14,7 @@ from joiner.state.snapshot import Snapshot
 from joiner.state.statenode import StateNode, with_hostname
 
 
-class Rehearsal(Value):
+class SimulatedPlan(Value):
     """A plan for the time after some nodes have gone."""
 
     plan: Plan
@@ -81,7 +81,7 @@ def _relieved(option: PoolOption, gone: Sequence[StateNode]) -> PoolOption:
     return replace(option, used=resources.subtract(option.used, freed)) if freed else option
 
 
-def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: Snapshot) -> Rehearsal:
+def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: Snapshot) -> SimulatedPlan:
     """The plan judged: every pod that loses its place must find one, and not on a node that may never be complete.
 
     Pods that waited before do not matter, and pods of nodes that go already may use what is not complete.
@@ -99,4 +99,4 @@ def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot
         uncertain = [key for key in plan.placements[name] if key in moved]
         if uncertain and not obstacle:
             obstacle = f"pod {uncertain[0]} would have to go to {name}, which is not complete yet"
-    return Rehearsal(plan=plan, question=question, moved=moved, obstacle=obstacle)
+    return SimulatedPlan(plan=plan, question=question, moved=moved, obstacle=obstacle)

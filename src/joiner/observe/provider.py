@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, InsufficientCapacity, NodeClassNotReady
@@ -74,7 +74,7 @@ class Metered:
         """The other's."""
         return self._provider.details(pool)
 
-    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+    def node_class_problems(self, node_class: KubeObject) -> tuple[FieldProblem, ...]:
         """The other's."""
         return self._provider.node_class_problems(node_class)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from joiner.admission.problem import nearest
 from joiner.catalog.build import Catalog
-from joiner.offline.catalogs import Storefront, View
+from joiner.offline.catalogs import PoolCatalogs, PoolView
 
 
-def of_pool(view: View) -> Iterator[str]:
+def of_pool(view: PoolView) -> Iterator[str]:
     """What is odd where one pool buys."""
     yield from _conflicts(view.catalog)
     for name in _strange(view.catalog):
@@ -16,7 +16,7 @@ def of_pool(view: View) -> Iterator[str]:
     yield from _misplaced(view)
 
 
-def of_all(opened: Storefront) -> Iterator[str]:
+def of_all(opened: PoolCatalogs) -> Iterator[str]:
     """What is odd for all pools together, each once: settings may be meant for the types of one pool only."""
     for name in sorted(
         set.intersection(*(set(_strange(view.catalog)) for view in opened.views)) if opened.views else ()
@@ -40,7 +40,7 @@ def _strange(catalog: Catalog) -> Iterator[str]:
     return (outcome.name for outcome in catalog.market.settings if not outcome.found)
 
 
-def _no_type(name: str, *views: View) -> str:
+def _no_type(name: str, *views: PoolView) -> str:
     near = nearest(name, {each.name for view in views for each in view.catalog.types})
     hint = f"; did you mean {near}?" if near else ""
     return f"InstanceType {name} names no type of this provider; its settings have no effect here{hint}"
@@ -53,7 +53,7 @@ def _never_bought(catalog: Catalog) -> Iterator[str]:
                 yield f"InstanceType {outcome.name}: spec.offerings[{number}] can never be bought: {entry.problem}"
 
 
-def _misplaced(view: View) -> Iterator[str]:
+def _misplaced(view: PoolView) -> Iterator[str]:
     name = view.pool.spec.template.spec.node_class_ref.name
     for each in view.details.reservations:
         if each.misplaced:

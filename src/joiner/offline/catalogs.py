@@ -13,7 +13,7 @@ from joiner.cloud import plugins
 from joiner.cloud.catalogcache import CacheStats, Catalogs
 from joiner.cloud.errors import CloudError
 from joiner.cloud.provider import CloudProvider, Details
-from joiner.cloud.sources.reservation import Standing
+from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.model.labels import NODEPOOL
 from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
@@ -23,7 +23,7 @@ from joiner.offline.manifests import Manifests, Unsound
 
 # Neither is written out by repr: asyncio on Python 3.11 asks the result of a task for it, and a market fills gigabytes.
 @dataclass(frozen=True, repr=False)
-class View:
+class PoolView:
     """One pool's catalogue with everything that is told about it."""
 
     pool: NodePool
@@ -45,7 +45,7 @@ class View:
             return ", ".join(f"{name} {_part(part)}" for name, part in zip(names, parts, strict=True))
         return str(parts)
 
-    def refusal(self, standing: Standing) -> str:
+    def refusal(self, standing: ReservationStanding) -> str:
         """Why the pool cannot buy out of a reservation; empty when it can."""
         if standing.problem:
             return standing.problem
@@ -66,23 +66,23 @@ def _part(part: object) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Storefront:
+class PoolCatalogs:
     """All pools that were asked for, and why some of them cannot be shown."""
 
-    views: tuple[View, ...]
+    views: tuple[PoolView, ...]
     problems: tuple[tuple[str, str], ...]
     """NodePool and message."""
     idle: tuple[str, ...]
     """A line about each overlay that means nothing any of the pools can buy."""
 
 
-async def open_for(manifests: Manifests, nodepool: str | None, names: tuple[str, ...]) -> Storefront:
+async def open_for(manifests: Manifests, nodepool: str | None, names: tuple[str, ...]) -> PoolCatalogs:
     """Build the catalogue of each pool; a pool that has none does not stop the others."""
     clock = SystemClock()
     adjustments = manifests.adjustments()
     readers = {kind: provider.name for provider in providers() for kind in provider.node_classes()}
     caches: dict[str, tuple[CloudProvider, Catalogs]] = {}
-    views: list[View] = []
+    views: list[PoolView] = []
     problems: list[tuple[str, str]] = []
     for pool in manifests.pools(nodepool):
         try:
@@ -94,14 +94,14 @@ async def open_for(manifests: Manifests, nodepool: str | None, names: tuple[str,
         except (CloudError, Unsound) as error:
             problems.append((pool.name, str(error)))
     _check_known(views, names)
-    return Storefront(tuple(views), tuple(problems), tuple(_idle(views, one_of_many=nodepool is not None)))
+    return PoolCatalogs(tuple(views), tuple(problems), tuple(_idle(views, one_of_many=nodepool is not None)))
 
 
 async def _view(
     pool: NodePool, provider: CloudProvider, catalogs: Catalogs, adjustments: Adjustments, names: tuple[str, ...]
-) -> View:
+) -> PoolView:
     catalog = await catalogs.get(pool)
-    return View(
+    return PoolView(
         pool=pool,
         catalog=catalog,
         stats=catalogs.stats_of(pool.name),
@@ -141,7 +141,7 @@ def _cost(catalog: Catalog, instance_type: InstanceType) -> tuple[int, float]:
     return min((offering.order for offering in best), default=(2, 0.0))
 
 
-def _check_known(views: list[View], names: tuple[str, ...]) -> None:
+def _check_known(views: list[PoolView], names: tuple[str, ...]) -> None:
     known = {each.name for view in views for each in view.catalog.types}
     for name in names if views else ():
         if name not in known:
@@ -149,7 +149,7 @@ def _check_known(views: list[View], names: tuple[str, ...]) -> None:
             raise Unsound(f"there is no instance type {name}{f'; did you mean {near}?' if near else ''}")
 
 
-def _idle(views: list[View], *, one_of_many: bool) -> list[str]:
+def _idle(views: list[PoolView], *, one_of_many: bool) -> list[str]:
     """An overlay for one pool is no use for another, and that is as it should be: only those for none are told."""
     selling = [view for view in views if view.catalog.eligible]
     found: dict[str, dict[str, Idle]] = {}

@@ -21,15 +21,15 @@ from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
 from joiner.offline import boundpods, ignored
 from joiner.offline.buffers import Sources
-from joiner.offline.catalogs import View
+from joiner.offline.catalogs import PoolView
 from joiner.offline.cluster import Holdings, picture
 from joiner.offline.manifests import DEFAULT_NAMESPACE, KUBERNETES, Manifests, Unsound
 from joiner.offline.storage import completed
 from joiner.offline.workloads import (
     WORKLOADS,
-    Families,
     Rules,
     Workload,
+    WorkloadFamilies,
     admitted,
     claims_of,
     controller,
@@ -53,7 +53,7 @@ W = TypeVar("W", bound="Workload | DaemonSet")
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanQuestion:
     """A problem, and what people want to know about where it came from."""
 
     problem: Problem
@@ -66,15 +66,15 @@ class Question:
 
 
 def ask(
-    manifests: Manifests, views: Sequence[View], now: datetime, policy: Policy, spread: Defaults | None = None
-) -> Question:
+    manifests: Manifests, views: Sequence[PoolView], now: datetime, policy: Policy, spread: Defaults | None = None
+) -> PlanQuestion:
     """The problem that the manifests pose at that moment. Pods may be given spread constraints where they have none."""
     rules = Rules(
         limit_ranges=manifests.all(LimitRange),
         priority_classes=manifests.all(PriorityClass),
         runtime_classes=manifests.all(RuntimeClass),
     )
-    families = Families(manifests.all(ReplicaSet), manifests.all(Deployment))
+    families = WorkloadFamilies(manifests.all(ReplicaSet), manifests.all(Deployment))
     bound, waiting, notes = _sorted_out(manifests, rules)
     made, claims = _made(manifests, (*bound, *waiting), rules, families)
     kept, missed = _kept_ready(manifests, rules)
@@ -115,7 +115,7 @@ def ask(
         *_modest(queue, heads),
         *ignored.notes(manifests.others, KUBERNETES),
     )
-    return Question(problem, heads, said, boundpods.reasons(manifests))
+    return PlanQuestion(problem, heads, said, boundpods.reasons(manifests))
 
 
 # -- pods ----------------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _waiting(pod: Pod, rules: Rules) -> Pod:
 
 
 def _made(
-    manifests: Manifests, known: Iterable[Pod], rules: Rules, families: Families
+    manifests: Manifests, known: Iterable[Pod], rules: Rules, families: WorkloadFamilies
 ) -> tuple[tuple[Pod, ...], tuple[PersistentVolumeClaim, ...]]:
     """The pods that workloads would still make, and the volume claims that come with them."""
     living: dict[tuple[str, str, str], list[Pod]] = {}
@@ -267,11 +267,11 @@ def _storage(manifests: Manifests, made: Iterable[PersistentVolumeClaim]) -> Sto
     )
 
 
-def _pool(view: View, used: Mapping[str, Mapping[str, int]]) -> PoolOption:
+def _pool(view: PoolView, used: Mapping[str, Mapping[str, int]]) -> PoolOption:
     return PoolOption(pool=view.pool, catalog=view.catalog, used=used.get(view.pool.name, {}))
 
 
-def _vocabulary(views: Sequence[View]) -> Vocabulary:
+def _vocabulary(views: Sequence[PoolView]) -> Vocabulary:
     """The words of all providers."""
     known = [view.catalog.market.vocabulary for view in views]
     return reduce(Vocabulary.joined, known) if known else Vocabulary()

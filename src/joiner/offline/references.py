@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from joiner.admission.kinds import Kinds
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.validate import normalise
 from joiner.model.codec import DecodeError, decode
 from joiner.model.nodepool import NodePool
@@ -17,7 +17,7 @@ Identity = tuple[str, str, str]
 """Group, kind and name."""
 
 
-def problems(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[Document, Problem]]:
+def problems(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[Document, FieldProblem]]:
     """Every problem with the object that has it."""
     items = tuple(items)
     yield from _of_node_classes(items, kinds)
@@ -28,7 +28,7 @@ def problems(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[Document
         yield from ((pool, problem) for pool in pools for problem in _dangling(pool.data, classes))
 
 
-def _of_node_classes(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[Document, Problem]]:
+def _of_node_classes(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[Document, FieldProblem]]:
     readers = {kind: provider for provider in providers() for kind in provider.node_classes()}
     for item in items:
         kind = kinds.find(item.data.get("apiVersion"), item.data.get("kind"))
@@ -41,7 +41,7 @@ def _of_node_classes(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[
         yield from ((item, problem) for problem in readers[kind].node_class_problems(made))
 
 
-def _dangling(pool: dict[str, Any], classes: set[Identity]) -> Iterator[Problem]:
+def _dangling(pool: dict[str, Any], classes: set[Identity]) -> Iterator[FieldProblem]:
     reference: Any = pool
     for name in _REFERENCE.split("."):
         reference = reference.get(name) if isinstance(reference, dict) else None
@@ -52,7 +52,9 @@ def _dangling(pool: dict[str, Any], classes: set[Identity]) -> Iterator[Problem]
         siblings = tuple(sorted(each[2] for each in classes if each[:2] == (group, kind)))
         message = f"there is no {kind} {name} of {group} in these files"
         likely = nearest(name, siblings)
-        yield Problem(path=f"{_REFERENCE}.name", message=message, severity="warning", allowed=siblings, nearest=likely)
+        yield FieldProblem(
+            path=f"{_REFERENCE}.name", message=message, severity="warning", allowed=siblings, nearest=likely
+        )
 
 
 def _identity(data: dict[str, Any]) -> Identity:

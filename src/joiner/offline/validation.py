@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from joiner.admission.kinds import Kinds
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.admission.validate import judge, normalise
 from joiner.model.labels import Vocabulary
 from joiner.offline.files import Documents, InputProblem
@@ -28,7 +28,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Validation:
     """What was found in everything that was read."""
 
     findings: tuple[Finding, ...]
@@ -40,7 +40,7 @@ class Verdict:
         """How many findings are of a severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
-    def plus(self, findings: Iterable[Finding]) -> "Verdict":
+    def plus(self, findings: Iterable[Finding]) -> "Validation":
         """The same with more findings, file by file and line by line."""
         found = [*self.findings, *findings]
         order = {source: index for index, source in enumerate(dict.fromkeys(finding.source for finding in found))}
@@ -48,7 +48,7 @@ class Verdict:
         return replace(self, findings=tuple(found))
 
 
-def examine(manifests: Documents, kinds: Kinds, vocabulary: Vocabulary) -> Verdict:
+def examine(manifests: Documents, kinds: Kinds, vocabulary: Vocabulary) -> Validation:
     """Judge every object that is ours, and what they are together."""
     findings = [_unreadable(problem) for problem in manifests.problems]
     others = 0
@@ -58,7 +58,7 @@ def examine(manifests: Documents, kinds: Kinds, vocabulary: Vocabulary) -> Verdi
         findings.extend(finding(item, problem) for problem in problems)
         others += not problems and not _is_ours(item, kinds)
     findings.extend(_twins(item for item in manifests.objects if _is_ours(item, kinds)))
-    return Verdict((), manifests.files, len(manifests.objects) - others, others).plus(findings)
+    return Validation((), manifests.files, len(manifests.objects) - others, others).plus(findings)
 
 
 def _is_ours(item: Document, kinds: Kinds) -> bool:
@@ -71,7 +71,7 @@ def _unreadable(problem: InputProblem | YamlProblem) -> Finding:
     return Finding(problem.source, line, "", "", "error", problem.message + advice)
 
 
-def finding(item: Document, problem: Problem) -> Finding:
+def finding(item: Document, problem: FieldProblem) -> Finding:
     """A problem of an object, with the place where it is written."""
     return Finding(
         item.source,
@@ -105,4 +105,4 @@ def _twins(items: Iterable[Document]) -> Iterator[Finding]:
         known = first.setdefault((group, item.data["kind"], str(metadata.get("namespace")), name), item)
         if known is not item:
             message = f"the same object stands at {known.source}:{known.line}; only one of them would be kept"
-            yield finding(item, Problem(path="metadata.name", message=message))
+            yield finding(item, FieldProblem(path="metadata.name", message=message))

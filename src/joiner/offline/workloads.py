@@ -120,7 +120,7 @@ def controller(of: KubeObject) -> OwnerReference | None:
     return next((owner for owner in of.metadata.owner_references if owner.controller), None)
 
 
-class Families:
+class WorkloadFamilies:
     """Which workload a pod belongs to, also by way of a ReplicaSet, and also when that is not in the files."""
 
     def __init__(self, replica_sets: Iterable[ReplicaSet], deployments: Iterable[Deployment] = ()) -> None:

@@ -40,7 +40,7 @@ class PlannedClaim(Value):
         return self.options[1] if len(self.options) > 1 else None
 
 
-class Stage(Value):
+class FunnelStage(Value):
     """How many types of a pool are left after one more rule."""
 
     rule: str
@@ -53,7 +53,7 @@ ITSELF: Final = "the pod itself"
 """Who says no where nobody else needs to be asked."""
 
 
-class Reason(Value):
+class RefusalReason(Value):
     """Why one thing would not take a pod."""
 
     rule: str
@@ -67,7 +67,7 @@ class Reason(Value):
     """What there was instead."""
     hint: str = ""
     """What was probably meant, or what would have to change."""
-    funnel: tuple[Stage, ...] = ()
+    funnel: tuple[FunnelStage, ...] = ()
     """The types of a pool through one rule after the other, down to none."""
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Refusal(Value):
     """A pod that found no place, and why."""
 
     pod: str
-    reasons: tuple[Reason, ...]
+    reasons: tuple[RefusalReason, ...]
     ignored: bool = False
     """Whether the pod was never tried: it is not for us, or cannot be understood."""
 
@@ -104,7 +104,7 @@ def _named(objects: list[str]) -> str:
     return f"{kind}s {shown}{more}"
 
 
-class GivenUp(Value):
+class DroppedPreferences(Value):
     """Pods that have a place, and what they would have liked and were placed without."""
 
     pods: tuple[str, ...]
@@ -119,7 +119,7 @@ class Plan(Value):
     placements: Mapping[str, tuple[str, ...]] = {}
     """Existing node to the pods that go there."""
     refusals: tuple[Refusal, ...] = ()
-    given_up: tuple[GivenUp, ...] = ()
+    given_up: tuple[DroppedPreferences, ...] = ()
     """Wishes that could not be kept."""
     not_attempted: tuple[str, ...] = ()
     """Pods that were not tried before the effort was spent."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from joiner.model.meta import replace
 from joiner.scheduling.effort import Effort, Unlimited
-from joiner.scheduling.engine.firstfit import NothingNew, Run, TooDear
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.firstfit import FirstFit, NothingNew, TooDear
+from joiner.scheduling.engine.prepared import PreparedProblem
 from joiner.scheduling.engine.pricing import on_the_market, rounded
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.planners import spotflexibility
@@ -21,15 +21,15 @@ from joiner.scheduling.planners.firstfitvariants import (
     InTurn,
     MarketFirst,
 )
-from joiner.scheduling.planners.leastincrease import GuardedRun, TightGuardedRun
+from joiner.scheduling.planners.leastincrease import LeastIncrease, TightGuardedRun
 from joiner.scheduling.planners.queuereorder import AT_ONCE, PODS, reordered, rescued
-from joiner.scheduling.planners.valuegreedy import ConstrainedFirstRun, PricedRun
+from joiner.scheduling.planners.valuegreedy import ConstrainedFirstRun, ValueGreedy
 from joiner.scheduling.pods.podclass import PodClass
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.reporter import COMPLETE, DEARER, LEFT_OVER, NOTHING_NEW, UNSOUND, Attempt, Reporter
 from joiner.scheduling.tuning import NODE_PRICE, charge
 
-BY_HAND: Final[tuple[type[Run], ...]] = (PricedRun, ConstrainedFirstRun, GuardedRun, TightGuardedRun)
+BY_HAND: Final[tuple[type[FirstFit], ...]] = (ValueGreedy, ConstrainedFirstRun, LeastIncrease, TightGuardedRun)
 """Ways to plan that need no linear programme: all there is time for when there are only a few pods."""
 TINY: Final = 60
 """Up to so many pods a plan is expected at once."""
@@ -44,7 +44,10 @@ HUGE: Final = 5_000
 MANY_ALIKE: Final = 10
 """How many pods of a class make whole nodes of one pattern pay."""
 
-BY_ORDER: Final[tuple[tuple[type[Run], ...], ...]] = ((Run, CheapDomainsRun, InTurn), (GuardedRun, TightGuardedRun))
+BY_ORDER: Final[tuple[tuple[type[FirstFit], ...], ...]] = (
+    (FirstFit, CheapDomainsRun, InTurn),
+    (LeastIncrease, TightGuardedRun),
+)
 """Ways to plan that serve pods one by one: with another order of the queue, they may come to something better."""
 NEAR: Final = 1.05
 """How many times as dear as the best plan one may be that is still worth another order."""
@@ -55,32 +58,32 @@ A_LITTLE_LESS: Final = (0.5, 0.3, 0.2)
 """Where that makes nodes few enough, these parts of it may do as well, and lead to something cheaper."""
 
 
-def _planners(pods: int, classes: list[PodClass]) -> tuple[type[Run], ...]:
+def _planners(pods: int, classes: list[PodClass]) -> tuple[type[FirstFit], ...]:
     """The ways that are worth their time, beside first fit, which is the net under all of them."""
     # Topology picks a domain by what is cheap there on average, unless somebody looks.
-    looking: tuple[type[Run], ...] = ()
+    looking: tuple[type[FirstFit], ...] = ()
     if not all(step.final for each in classes for step in each.steps):
         looking += (CheapDomainsRun,)
     if any(len(each.volumes.places) > 1 for each in classes):
         looking += (FirstPlaceRun,)
     if pods <= 1:
-        return (PricedRun, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
+        return (ValueGreedy, *looking) if looking else ()  # first fit buys the cheapest node for a single pod
     if pods <= TINY:
         return (*BY_HAND, *looking)
     rounded, repriced = _by_programme()
     if pods <= SMALL:
         return (*BY_HAND, *looking, rounded, repriced)
     if pods < LARGE:
-        return (PricedRun, rounded)
-    return (rounded,) if pods >= MANY_ALIKE * len(classes) else (PricedRun,)
+        return (ValueGreedy, rounded)
+    return (rounded,) if pods >= MANY_ALIKE * len(classes) else (ValueGreedy,)
 
 
-def _by_programme() -> tuple[type[Run], type[Run]]:
+def _by_programme() -> tuple[type[FirstFit], type[FirstFit]]:
     """Ways to plan that first find out what each pod is worth when all are served together."""
     # Only now: whoever has a few pods need not load the linear programme.
-    from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
+    from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 
-    return RoundedRun, RepricedRun
+    return LpRounded, LpPriced
 
 
 def load(pods: int) -> None:
@@ -100,14 +103,14 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
     at_home = trials.all((AtHome,)) if problem.nodes else []
     if at_home:
         return _best(at_home, charged)
-    beforehand = trials.one(Run) if effort is not None else None
+    beforehand = trials.one(FirstFit) if effort is not None else None
     planners = _planners(len(problem.pods), trials.desk.classes)
-    by_price = [each for each in planners if issubclass(each, PricedRun)]
+    by_price = [each for each in planners if issubclass(each, ValueGreedy)]
     huge = len(problem.pods) >= HUGE
-    leading = huge and not charged and PricedRun not in planners
+    leading = huge and not charged and ValueGreedy not in planners
     prices = [NODE_PRICE if leading else problem.policy.node_price]
     runs = trials.charging(prices[0]).all(planners)
-    plain = beforehand or (trials.one(Run) if len(problem.pods) <= TINY else None)
+    plain = beforehand or (trials.one(FirstFit) if len(problem.pods) <= TINY else None)
     if plain is not None and not problem.nodes and _agreed(plain, runs):
         return _best([plain, *runs], charged)
     if len(problem.pods) <= SMALL and trials.turns_differ(trials.desk.by_name):
@@ -121,7 +124,7 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         # Whether a charge for nodes leads or misleads a way of planning is only seen when both are there to compare.
         prices.append(0.0 if charged else NODE_PRICE)
         runs += trials.charging(prices[1]).all(by_price)
-    if any(run.limited() for run in runs) and not any(isinstance(run, PricedRun) for run in _complete(runs)):
+    if any(run.limited() for run in runs) and not any(isinstance(run, ValueGreedy) for run in _complete(runs)):
         runs += _with_fewer_nodes(trials, by_price, prices)
     complete = _complete(runs)
     best = min(complete, key=lambda run: _order(run, charged), default=None)
@@ -133,14 +136,14 @@ def schedule(problem: Problem, *, reporter: Reporter | None = None, effort: Effo
         if not plan.dropped:
             return plan
         # What is cheaper turned out not to be for sale, so first fit counts whatever it costs.
-        net = trials.one(Run)
+        net = trials.one(FirstFit)
     if net.left_over():
         net = _placing_more(trials, net, next((run for run in runs if isinstance(run, InTurn)), None))
     refused = net.left_over()
     rivals = [run for run in runs if run.sound and run.left_over() <= refused]
-    if not any(isinstance(run, PricedRun) for run in rivals):
+    if not any(isinstance(run, ValueGreedy) for run in rivals):
         # Those that buy by price leave out somebody else. They may still be cheaper for those whom first fit places.
-        guarded = [run for run in runs if isinstance(run, GuardedRun) and not run.left_over() <= refused]
+        guarded = [run for run in runs if isinstance(run, LeastIncrease) and not run.left_over() <= refused]
         again = [trials.rescued(run) for run in guarded if len(problem.pods) <= SMALL]
         if refused or net.pinned:
             again += (trials.pinned() if net.pinned else trials).all(planners, without=net.waiting())
@@ -159,27 +162,27 @@ class _Trials:
         problem: Problem,
         effort: Effort,
         reporter: Reporter | None,
-        desk: Desk | None = None,
+        desk: PreparedProblem | None = None,
         *,
         how: str = "",
         pinned: bool = False,
     ) -> None:
         self.problem = problem
-        self.desk = desk or Desk(problem)
+        self.desk = desk or PreparedProblem(problem)
         self._effort = effort
         self._reporter = reporter
         self._how = how
         self._pinned = pinned
 
-    def all(self, planners: Iterable[type[Run]], without: frozenset[int] = frozenset()) -> list[Run]:
+    def all(self, planners: Iterable[type[FirstFit]], without: frozenset[int] = frozenset()) -> list[FirstFit]:
         """One run of each way; those that find out that they have nothing to add are left out."""
-        runs: list[Run] = []
+        runs: list[FirstFit] = []
         for planner in planners:
             with suppress(NothingNew):
                 runs.append(self.one(planner, without))
         return runs
 
-    def one(self, planner: type[Run], without: frozenset[int] = frozenset()) -> Run:
+    def one(self, planner: type[FirstFit], without: frozenset[int] = frozenset()) -> FirstFit:
         """One run to its end."""
         run = planner(self.problem, self._effort, self.desk, without=without, pinned=self._pinned)
         if self._pinned:
@@ -193,39 +196,39 @@ class _Trials:
             self.desk.numbers[one] != self.desk.numbers[other] for one, other in zip(turns, by_class, strict=True)
         )
 
-    def favouring(self, order: list[int] | None = None) -> Iterator[Run]:
+    def favouring(self, order: list[int] | None = None) -> Iterator[FirstFit]:
         """First fit with each domain as the one to take where several are as good: who joins later decides which is best."""
         for key, domain in self.desk.domains()[:FAVOURITES] if len(self.problem.pods) <= TINY else ():
             run = FavouringRun(self.problem, self._effort, self.desk, order=order)
             run.favour(key, domain)
             yield self._placed(run)
 
-    def in_turn(self, order: list[int]) -> Run:
+    def in_turn(self, order: list[int]) -> FirstFit:
         """First fit with an order of its own."""
         return self._placed(InTurn(self.problem, self._effort, self.desk, order=order))
 
-    def market_first(self, net: Run, classes: Iterable[int]) -> Run:
+    def market_first(self, net: FirstFit, classes: Iterable[int]) -> FirstFit:
         """First fit in the order of another run, in which some leave reservations to others if they can."""
         run = MarketFirst(self.problem, self._effort, self.desk, order=net.queue(), pinned=net.pinned)
         run.spare(classes)
         return self._placed(run)
 
-    def first_fit(self, cost_max: float | None) -> Run | None:
+    def first_fit(self, cost_max: float | None) -> FirstFit | None:
         """The plain run, unless it turns out dearer than that."""
         try:
-            return self._placed(Run(self.problem, self._effort, self.desk, cost_max=cost_max))
+            return self._placed(FirstFit(self.problem, self._effort, self.desk, cost_max=cost_max))
         except TooDear:
             return None
 
-    def reordered(self, start: Run, charged: float) -> Run:
+    def reordered(self, start: FirstFit, charged: float) -> FirstFit:
         """The best run of the same kind that another order of the queue leads to, or the run itself."""
         return self._repaired(start, "reordered", lambda run: reordered(run, lambda other: _charged(other, charged)))
 
-    def rescued(self, start: Run) -> Run:
+    def rescued(self, start: FirstFit) -> FirstFit:
         """A run of the same kind that leaves out fewer pods, if another order of the queue leads to one."""
         return self._repaired(start, "left over first", rescued)
 
-    def _repaired(self, start: Run, how: str, repair: Callable[[Run], Run]) -> Run:
+    def _repaired(self, start: FirstFit, how: str, repair: Callable[[FirstFit], FirstFit]) -> FirstFit:
         name = f"{start.planner}, {how}"
         if self._reporter is not None:
             self._reporter.trying(name)
@@ -247,7 +250,7 @@ class _Trials:
         """The same with everybody settled at once whom others keep away from."""
         return _Trials(self.problem, self._effort, self._reporter, self.desk, pinned=True)
 
-    def _placed(self, run: Run) -> Run:
+    def _placed(self, run: FirstFit) -> FirstFit:
         if self._reporter is None:
             run.place()
             return run
@@ -265,7 +268,7 @@ class _Trials:
         return run
 
 
-def _told(name: str, run: Run) -> Attempt:
+def _told(name: str, run: FirstFit) -> Attempt:
     if not run.sound:
         return Attempt(planner=name, outcome=UNSOUND)
     left = run.left_over().total()
@@ -273,7 +276,7 @@ def _told(name: str, run: Run) -> Attempt:
     return Attempt(planner=name, outcome=outcome, nodes=len(run.claims), price=run.price(), left_over=left)
 
 
-def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
+def _repaired(trials: _Trials, runs: list[FirstFit], charged: float) -> list[FirstFit]:
     """The runs, and what local repair makes of the best of them where there is time for it."""
     pods = len(trials.problem.pods)
     ordered = sorted(runs, key=lambda run: _order(run, charged))
@@ -286,7 +289,7 @@ def _repaired(trials: _Trials, runs: list[Run], charged: float) -> list[Run]:
     return [*runs, *(trials.reordered(start, charged) for start in starts if start is not None)]
 
 
-def _easy(trials: _Trials, runs: list[Run]) -> bool:
+def _easy(trials: _Trials, runs: list[FirstFit]) -> bool:
     """Whether another order of the queue is not worth its time.
 
     It is where somebody is left out, or where there are nodes, which are given to whoever comes first. Otherwise it is only if
@@ -299,7 +302,7 @@ def _easy(trials: _Trials, runs: list[Run]) -> bool:
     return 2 * classes > (AT_ONCE if pods <= TINY else PODS // pods) or pods == classes
 
 
-def _agreed(plain: Run, runs: list[Run]) -> bool:
+def _agreed(plain: FirstFit, runs: list[FirstFit]) -> bool:
     """Whether first fit buys one node for everybody, a way by price does so for the same money, and nobody for less.
 
     Where one of them leaves somebody out there is more to it; and where the node would cost less in another domain.
@@ -307,11 +310,11 @@ def _agreed(plain: Run, runs: list[Run]) -> bool:
     price = rounded(plain.price())
     if len(plain.claims) != 1 or plain.left_over() or len(_complete(runs)) < len(runs):
         return False
-    by_price = [run for run in runs if isinstance(run, PricedRun | GuardedRun)]
+    by_price = [run for run in runs if isinstance(run, ValueGreedy | LeastIncrease)]
     return min((rounded(run.price()) for run in by_price), default=0.0) == price == rounded(_anywhere(plain))
 
 
-def _anywhere(run: Run) -> float:
+def _anywhere(run: FirstFit) -> float:
     """What the only node of a run would cost if topology had no say in where it is."""
     (claim,) = run.claims
     template, requirements = claim.template, claim.template.requirements
@@ -321,7 +324,7 @@ def _anywhere(run: Run) -> float:
     return on_the_market(run, template, requirements, template.usable & template.stock.described(requirements) & large)
 
 
-def _best(runs: list[Run], charged: float) -> Plan:
+def _best(runs: list[FirstFit], charged: float) -> Plan:
     """The plan of the best run; one that loses pods when its claims are written down makes way for the next."""
     plans: list[Plan] = []
     for run in sorted(runs, key=lambda run: _order(run, charged)):
@@ -333,10 +336,10 @@ def _best(runs: list[Run], charged: float) -> Plan:
     return min(plans, key=lambda plan: len(plan.refusals))
 
 
-def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[Run]], tried: Sequence[float]) -> list[Run]:
+def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[FirstFit]], tried: Sequence[float]) -> list[FirstFit]:
     """Many small nodes are cheap, and may be more than limits allow: the dearer nodes are, the fewer are bought."""
-    planners = list(dict.fromkeys((*planners, PricedRun)))  # it makes nodes dearer rather than to buy another one
-    runs: list[Run] = []
+    planners = list(dict.fromkeys((*planners, ValueGreedy)))  # it makes nodes dearer rather than to buy another one
+    runs: list[FirstFit] = []
     for dearer in DEARER_NODES:
         price = dearer * NODE_PRICE
         if price not in tried:
@@ -348,7 +351,7 @@ def _with_fewer_nodes(trials: _Trials, planners: Sequence[type[Run]], tried: Seq
     return runs
 
 
-def _complete(runs: list[Run]) -> list[Run]:
+def _complete(runs: list[FirstFit]) -> list[FirstFit]:
     """Those that leave nobody out."""
     return [run for run in runs if run.sound and not run.left_over()]
 
@@ -362,7 +365,7 @@ def _limits_and_priorities(problem: Problem) -> bool:
     return len(priorities) > 1 and _limits(problem)
 
 
-def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
+def _placing_more(trials: _Trials, net: FirstFit, by_name: FirstFit | None) -> FirstFit:
     """What else can be done for those whom first fit leaves out, and at last who they are.
 
     UIDs have a say only in that: where everybody can be placed, nothing hangs on them.
@@ -376,7 +379,7 @@ def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
     # Nobody has a right to one of several domains that are as good: first fit may take any, so the one that places most is taken.
     favouring = trials.favouring(trials.desk.queue(by_priority=False, in_turn=True)) if net.left_over() else ()
     net = min((net, *favouring), key=lambda run: run.left_over().total())
-    net = _more_placed(net, trials.pinned().all((Run,)))
+    net = _more_placed(net, trials.pinned().all((FirstFit,)))
     if not isinstance(net, FavouringRun):
         net = _nobody_instead(trials, net)
     if net.left_over() and net.reserved():
@@ -391,7 +394,7 @@ def _placing_more(trials: _Trials, net: Run, by_name: Run | None) -> Run:
     return net
 
 
-def _in_turn(trials: _Trials, net: Run) -> Run:
+def _in_turn(trials: _Trials, net: FirstFit) -> FirstFit:
     """Who is left out is decided by age, then by name, unless another plan places all those and more."""
     turns = trials.desk.queue(by_priority=False, in_turn=True)
     if not any(each.held for each in net.classes) and not trials.turns_differ(turns):
@@ -400,7 +403,7 @@ def _in_turn(trials: _Trials, net: Run) -> Run:
     return net if run.stopped or net.left_over() < run.left_over() else run
 
 
-def _nobody_instead(trials: _Trials, net: Run) -> Run:
+def _nobody_instead(trials: _Trials, net: FirstFit) -> FirstFit:
     """A run that places everybody whom the baseline places: who would be left out there is placed beside them, or not at all."""
     for baseline in trials.all((Baseline,)):
         if not baseline.stopped and not net.left_over() <= baseline.left_over():
@@ -411,7 +414,7 @@ def _nobody_instead(trials: _Trials, net: Run) -> Run:
     return net
 
 
-def _more_placed(net: Run, runs: Iterable[Run]) -> Run:
+def _more_placed(net: FirstFit, runs: Iterable[FirstFit]) -> FirstFit:
     """The best of some runs that place all those and more, or the one there is."""
     for run in runs:
         if run.left_over() < net.left_over():
@@ -419,13 +422,13 @@ def _more_placed(net: Run, runs: Iterable[Run]) -> Run:
     return net
 
 
-def _by_priority(net: Run, run: Run) -> Run:
+def _by_priority(net: FirstFit, run: FirstFit) -> FirstFit:
     """Who is left out when limits bind is decided by priority, as long as no more pods are left out for it."""
     fewer = run.left_over().total() <= net.left_over().total()
     return run if fewer and run.least_refused() < net.least_refused() else net
 
 
-def _order(run: Run, charged: float) -> tuple[int, float, int, int]:
+def _order(run: FirstFit, charged: float) -> tuple[int, float, int, int]:
     """Better plans first: fewer pods left over, cheaper, more use of what is paid for already, then fewer nodes.
 
     Every planner takes what is paid for first, and it costs next to nothing: who uses more of it and is dearer buys in vain.
@@ -433,22 +436,22 @@ def _order(run: Run, charged: float) -> tuple[int, float, int, int]:
     return (run.left_over().total(), _charged(run, charged), -run.reserved(), len(run.claims))
 
 
-def _charged(run: Run, charged: float) -> float:
+def _charged(run: FirstFit, charged: float) -> float:
     """What the plan costs with what its nodes are charged."""
     return rounded(run.price() + charged * len(run.claims))
 
 
-def _as_asked_for(run: Run, net: Run) -> bool:
+def _as_asked_for(run: FirstFit, net: FirstFit) -> bool:
     """Whether a way by price gives up no more for limits than first fit, and has no more pods on lighter pools in vain."""
-    by_price = isinstance(run, PricedRun | GuardedRun)
+    by_price = isinstance(run, ValueGreedy | LeastIncrease)
     return not by_price or (_spared(run) <= net.given_up.total() and run.demoted() <= net.demoted())
 
 
-def _spared(run: Run) -> int:
+def _spared(run: FirstFit) -> int:
     """How much pods give up in a run in which limits bind: fewer and smaller nodes would be cheaper than what they wish for."""
     return run.given_up.total() if run.given_up and run.limited() else 0
 
 
-def _dearer(run: Run, net: Run) -> bool:
+def _dearer(run: FirstFit, net: FirstFit) -> bool:
     """Whether a plan that is no better than first fit's in any other way costs more."""
     return _order(run, 0.0)[:2] > _order(net, 0.0)[:2]

@@ -28,13 +28,13 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, StatefulSet
 from joiner.options import Options
 from joiner.sim import workloads
-from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.cloud.cloud import CloudMeddler, PretendCloud
-from joiner.sim.cloud.machines import Pace
+from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.kubelet import assembly
-from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.scheduler.scheduler import Binder
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop
@@ -73,9 +73,9 @@ class World:
         options: Options | None = None,
         spread: Spread | None = None,
         trace: Trace | None = None,
-        pace: Pace | None = None,
-        habits: Habits | None = None,
-        meddler: Meddler | None = None,
+        pace: CloudTiming | None = None,
+        habits: NodeTiming | None = None,
+        meddler: Interceptor | None = None,
         cloud_meddler: CloudMeddler | None = None,
         history: int = 2_000,
         failed: Failure = lambda controller, key, error: None,

@@ -32,7 +32,7 @@ class PodTimes:
         """The node that goes for whose sake it needs the claim; empty for a pod that waits."""
 
 
-class Settled(NamedTuple):
+class SettledClaim(NamedTuple):
     """What became of a claim that we wrote."""
 
     claim: str
@@ -40,7 +40,7 @@ class Settled(NamedTuple):
     """Whether it got its machine, or is gone without one."""
 
 
-class Books:
+class Bookkeeping:
     """The bookkeeping. Names of claims stand for themselves and for their nodes."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Books:
         self._promised: dict[str, dict[PodKey, None]] = {}
         self._reserved: dict[str, int] = {}
         self._launching: set[str] = set()
-        self._settled: list[Settled] = []
+        self._settled: list[SettledClaim] = []
         self.marked: set[str] = set()
         """Claims and claimless nodes that somebody has decided to remove."""
         self.buffered: Mapping[str, int] = {}
@@ -82,9 +82,9 @@ class Books:
         """A claim got its machine, or is gone without one."""
         if claim in self._launching:
             self._launching.discard(claim)
-            self._settled.append(Settled(claim, not failed))
+            self._settled.append(SettledClaim(claim, not failed))
 
-    def settled(self) -> tuple[Settled, ...]:
+    def settled(self) -> tuple[SettledClaim, ...]:
         """What became of claims that we wrote since this was last asked, in order."""
         settled, self._settled = tuple(self._settled), []
         return settled

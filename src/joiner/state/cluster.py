@@ -22,13 +22,13 @@ from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import Storage
-from joiner.state.bookkeeping import Books, PodTimes, Settled
+from joiner.state.bookkeeping import Bookkeeping, PodTimes, SettledClaim
 from joiner.state.managed import Managed
-from joiner.state.podindex import PodKey, Tenants
+from joiner.state.podindex import PodIndex, PodKey
 from joiner.state.pods import daemon, must_move, protected_until
 from joiner.state.snapshot import Snapshot
-from joiner.state.snapshotparts import View, kept
-from joiner.state.statenode import Member, StateNode, Tenant, state_node
+from joiner.state.snapshotparts import SnapshotParts, kept
+from joiner.state.statenode import NodeWithClaim, StateNode, Tenant, state_node
 from joiner.state.storage import LiveShelf
 
 METADATA_NAME: Final = "kubernetes.io/metadata.name"
@@ -71,15 +71,15 @@ class Cluster:
         self._claim_at: dict[str, str] = {}
         self._of_pool: dict[str, dict[str, None]] = {}
         self._unlaunched: dict[str, None] = {}
-        self._tenants = Tenants()
+        self._tenants = PodIndex()
         self._shelf = LiveShelf(vocabulary)
         self._volume_limits: dict[str, Mapping[str, int]] = {}
         self._budgets: dict[str, dict[str, PodDisruptionBudget]] = {}
         self._daemon_sets: dict[PodKey, DaemonSet] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._books = Books()
+        self._books = Bookkeeping()
         self._dirty: dict[str, None] = {}
-        self._view = View()
+        self._view = SnapshotParts()
         self._generation = 0
         self._last: Snapshot | None = None
         self._holds_until: datetime | None = None
@@ -348,7 +348,7 @@ class Cluster:
         """The claims of a pool, by name; those that go among them."""
         return tuple(self._claims[name] for name in sorted(self._of_pool.get(pool, ())))
 
-    def settled(self) -> tuple[Settled, ...]:
+    def settled(self) -> tuple[SettledClaim, ...]:
         """What became of claims that we wrote since this was last asked, in order. Only one may ask."""
         return self._books.settled()
 
@@ -399,7 +399,7 @@ class Cluster:
         node = self._nodes[min(slot.nodes)] if slot.nodes else None
         claim = self._claims[min(slot.claims)] if slot.claims else None
         here = self._tenants.on(node.name) if node is not None else ()
-        member = Member(node, claim)
+        member = NodeWithClaim(node, claim)
         if claim is not None and not member.launched:
             here = (*here, *self._held(claim))
         known_as = claim.name if claim is not None else node.name if node is not None else ""

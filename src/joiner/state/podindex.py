@@ -12,7 +12,7 @@ PodKey = tuple[str, str]
 """Namespace and name."""
 
 
-class Tenants:
+class PodIndex:
     """The pods, indexed as they change. Nothing here depends on the order in which they came."""
 
     def __init__(self) -> None:

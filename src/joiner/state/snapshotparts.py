@@ -19,7 +19,7 @@ def kept(before: P, after: P) -> P:
     return before if before == after else after
 
 
-class View:
+class SnapshotParts:
     """The nodes by name, and what they come to together."""
 
     def __init__(self) -> None:

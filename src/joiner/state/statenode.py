@@ -14,7 +14,7 @@ from joiner.model.podrequests import of_pod
 from joiner.model.resources import Resources
 from joiner.model.taints import Taint
 from joiner.requirements import Requirements
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import ExistingNode
 
 TERMINATING: Final = "InstanceTerminating"
@@ -97,7 +97,7 @@ class StateNode(Value):
 _ONE: Final = resources.of(nodes=1)[resources.NODES]
 
 
-class Member:
+class NodeWithClaim:
     """A node, its claim, or both, and which of the two is believed."""
 
     def __init__(self, node: Node | None, claim: NodeClaim | None) -> None:
@@ -154,11 +154,11 @@ class Member:
 
 def state_node(
     key: str,
-    member: Member,
+    member: NodeWithClaim,
     tenants: Iterable[Tenant],
     *,
     marked: bool,
-    shelf: Shelf,
+    shelf: VolumeIndex,
     volume_limits: Mapping[str, int],
     vocabulary: Vocabulary,
 ) -> StateNode:

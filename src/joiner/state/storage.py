@@ -6,7 +6,7 @@ from typing import Final
 from joiner.model.labels import Vocabulary
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Storage
 
 ClaimKey = tuple[str, str]
@@ -20,7 +20,7 @@ def claims_of(pod: Pod) -> tuple[ClaimKey, ...]:
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
 
-class LiveShelf(Shelf):
+class LiveShelf(VolumeIndex):
     """A shelf that objects are put on and taken from."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:

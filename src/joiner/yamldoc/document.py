@@ -23,7 +23,7 @@ class YamlProblem(ValueError):
         super().__init__(f"{source}:{line}:{column}: {message}{'; ' + advice if advice else ''}")
 
 
-class Places:
+class LinePlaces:
     """Where things are in a document: the line of every key and list item, by the identity of what holds it."""
 
     def __init__(self, root: Any = None, line: int = 1, lines: dict[int, Any] | None = None) -> None:
@@ -47,7 +47,7 @@ class Document:
 
     source: str
     data: Any
-    places: Places = field(repr=False)
+    places: LinePlaces = field(repr=False)
     inside: str = ""
     """Where in its document the object is, like `items[3]`; empty when it is the document."""
 

@@ -4,8 +4,8 @@ import json
 import math
 from typing import Any, Final
 
-from joiner.yamldoc.document import OBJECT_BYTES_MAX, Document, Loaded, Places, oversized
-from joiner.yamldoc.reader import DEPTH_MAX, Reader
+from joiner.yamldoc.document import OBJECT_BYTES_MAX, Document, LinePlaces, Loaded, oversized
+from joiner.yamldoc.reader import DEPTH_MAX, YamlReader
 from joiner.yamldoc.scalars import Number, number
 
 _LINES_TEXT_MAX: Final = 8 << 20
@@ -19,12 +19,12 @@ def documents(text: str, source: str, *, pure: bool = False) -> Loaded:
     text = text.removeprefix("\ufeff")
     if text.lstrip()[:1] in ("{", "[") and (loaded := _json(text, source)) is not None:
         return loaded
-    reader = Reader(text, source, pure)
+    reader = YamlReader(text, source, pure)
     found = tuple(reader.documents())
     return Loaded(source, found, tuple(reader.problems))
 
 
-class _PlacesInJson(Places):
+class _PlacesInJson(LinePlaces):
     """The JSON reader tells no lines, so the text is read once more, as YAML, when somebody asks for one."""
 
     def __init__(self, text: str) -> None:
@@ -34,7 +34,7 @@ class _PlacesInJson(Places):
     def line_of(self, path: str) -> int:
         """The line, or the first one where the text is too large to be read twice."""
         if self._text and len(self._text) <= _LINES_TEXT_MAX:
-            for document in Reader(self._text, "", pure=False).documents():
+            for document in YamlReader(self._text, "", pure=False).documents():
                 self.root, self.line, self.lines = document.data, document.places.line, document.places.lines
         self._text = ""
         return super().line_of(path)

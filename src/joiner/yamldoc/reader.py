@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from joiner.yamldoc.document import OBJECT_BYTES_MAX, Document, Places, YamlProblem, oversized
+from joiner.yamldoc.document import OBJECT_BYTES_MAX, Document, LinePlaces, YamlProblem, oversized
 from joiner.yamldoc.scalars import Number, resolve
 
 DEPTH_MAX: Final = 100
@@ -57,7 +57,7 @@ class _Frame:
         self.merges: list[Any] = []
 
 
-class Reader:
+class YamlReader:
     """Builds documents from parser events with a stack of its own. Never raises; see `problems` when it has ended."""
 
     def __init__(self, text: str, source: str, pure: bool) -> None:
@@ -108,7 +108,7 @@ class Reader:
         data, size, line = self._root
         if data is None:
             return
-        document = Document(self._source, data, Places(data, line, self._lines))
+        document = Document(self._source, data, LinePlaces(data, line, self._lines))
         too_large = list(oversized(document)) if size > OBJECT_BYTES_MAX // 4 else []
         self.problems.extend(too_large)
         if not too_large:

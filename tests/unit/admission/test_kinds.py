@@ -1,7 +1,7 @@
 import pytest
 
 from joiner.admission.kinds import CORE_KINDS, Kinds
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings
@@ -34,8 +34,8 @@ def test_the_nearest_spelling_is_found_if_there_is_one(word: str, found: str | N
 
 
 def test_a_problem_reads_as_one_line() -> None:
-    problem = Problem(path="spec.weight", message="0 is not between 1 and 100")
+    problem = FieldProblem(path="spec.weight", message="0 is not between 1 and 100")
 
     assert str(problem) == "spec.weight: 0 is not between 1 and 100"
-    assert str(Problem(path="", message="no", allowed=("a", "b"))) == "no; allowed: a, b"
-    assert str(Problem(path="", message="no", allowed=("a", "b"), nearest="a")) == "no; did you mean a?"
+    assert str(FieldProblem(path="", message="no", allowed=("a", "b"))) == "no; allowed: a, b"
+    assert str(FieldProblem(path="", message="no", allowed=("a", "b"), nearest="a")) == "no; did you mean a?"

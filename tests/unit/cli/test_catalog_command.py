@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
-from joiner.offline.catalogs import Storefront
+from joiner.offline.catalogs import PoolCatalogs
 from joiner.yamldoc import dump
 
 ON_DEMAND = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
@@ -213,7 +213,7 @@ def test_entries_that_give_way_are_a_note_and_entries_without_effect_a_warning()
 
 
 def test_what_was_gathered_has_a_short_name_for_the_event_loop() -> None:
-    opened = Storefront(views=(), problems=(("a" * 1000, "b"),), idle=())
+    opened = PoolCatalogs(views=(), problems=(("a" * 1000, "b"),), idle=())
 
     assert len(repr(opened)) < 200
 

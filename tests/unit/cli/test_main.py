@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from joiner import __version__
-from joiner.cli.main import COMMANDS, EXIT_BUG, EXIT_INTERRUPTED, Joiner, cli
+from joiner.cli.main import COMMANDS, EXIT_BUG, EXIT_INTERRUPTED, CommandGroup, cli
 from joiner.yamldoc import YamlProblem
 
 
@@ -29,7 +29,7 @@ def joiner(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 def failing(error: BaseException) -> click.Group:
     """The frame around a command that raises."""
 
-    class One(Joiner):
+    class One(CommandGroup):
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
             @click.command()
             def command() -> None:
@@ -74,7 +74,7 @@ def test_looking_for_help_imports_nothing_heavy() -> None:
 
 _AT_NUMPY = """
 import gc, os, sys
-from joiner.cli.main import Joiner
+from joiner.cli.main import CommandGroup
 
 class Witness:
     def find_spec(self, name, path, target=None):
@@ -82,7 +82,7 @@ class Witness:
             print(os.environ.get("OPENBLAS_NUM_THREADS"), gc.get_threshold()[0])
 
 sys.meta_path.insert(0, Witness())
-Joiner(commands={}).get_command(None, "simulate")
+CommandGroup(commands={}).get_command(None, "simulate")
 """
 
 

@@ -9,12 +9,14 @@ import sys
 import pytest
 
 from joiner.cli import output
-from joiner.cli.output import Cell, Column, Table
+from joiner.cli.output import Cell, Table, TableColumn
 
-TABLE = Table((Column("TYPE"), Column("PRICE", right=True)), (("m5.large", "0.096"), (Cell("c5", "red"), "10.2")))
+TABLE = Table(
+    (TableColumn("TYPE"), TableColumn("PRICE", right=True)), (("m5.large", "0.096"), (Cell("c5", "red"), "10.2"))
+)
 DRAW = """
-from joiner.cli.output import Cell, Column, Table, table
-table(Table((Column("TYPE"), Column("PRICE", right=True)), (("m5.large", "0.096"), (Cell("c5", "red"), "10.2"))))
+from joiner.cli.output import Cell, TableColumn, Table, table
+table(Table((TableColumn("TYPE"), TableColumn("PRICE", right=True)), (("m5.large", "0.096"), (Cell("c5", "red"), "10.2"))))
 """
 
 
@@ -35,7 +37,7 @@ def test_a_table_in_a_pipe_is_plain_and_aligned() -> None:
 
 
 def test_a_table_in_a_pipe_is_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(Table((Column("A"),), (("x" * 500,),)))
+    output.table(Table((TableColumn("A"),), (("x" * 500,),)))
 
     assert "x" * 500 in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
-from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.kube.client import Key
 
 STORY = """
@@ -187,15 +187,17 @@ def test_a_hunt_counts_what_occurred() -> None:
 
 
 def test_a_hunt_goes_on_after_a_seed_that_broke_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def reconcile(self: Garbage, key: Key) -> NoReturn:
+    async def reconcile(self: ClaimGarbageCollection, key: Key) -> NoReturn:
         raise ValueError("a number is missing")
 
-    monkeypatch.setattr(Garbage, "reconcile", reconcile)
+    monkeypatch.setattr(ClaimGarbageCollection, "reconcile", reconcile)
     result = simulate("--hunt", "2", "--seed", "3", "--jobs", "1", "-o", "json")
 
     assert result.exit_code == 1
     for seed, found in json.loads(result.stdout)["violations"].items():
-        assert f"error: {Garbage.name}: ValueError('a number is missing') in test_simulate.py" in found[0]
+        assert (
+            f"error: {ClaimGarbageCollection.name}: ValueError('a number is missing') in test_simulate.py" in found[0]
+        )
         assert f"to see every step: joiner simulate --hunt 1 --seed {seed}" in result.stderr
 
 

@@ -12,7 +12,7 @@ from joiner.catalog.index import Index
 from joiner.catalog.market import RESERVED_DIVISOR, UNLIMITED, InstanceType
 from joiner.cloud.sources import ec2, facts
 from joiner.cloud.sources.catalogue import CatalogueError
-from joiner.cloud.sources.ec2 import Machine
+from joiner.cloud.sources.ec2 import MachineSettings
 from joiner.cloud.sources.reservation import Reservation, ReservationLabels, misplaced, standings
 from joiner.model import labels, resources
 from joiner.model.codec import decode
@@ -30,7 +30,7 @@ def types(region: str = REGION) -> dict[str, InstanceType]:
 
 
 def single(name: str, kubelet: object = None, **settings: object) -> InstanceType:
-    machine = Machine(kubelet=decode(kubelet or {}, Kubelet), **settings)  # type: ignore[arg-type]
+    machine = MachineSettings(kubelet=decode(kubelet or {}, Kubelet), **settings)  # type: ignore[arg-type]
     small = replace(facts.load(), types=tuple(t for t in facts.load().types if t.name == name))
     return ec2.instance_types(small, REGION, machine=machine)[0]
 

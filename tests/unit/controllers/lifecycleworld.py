@@ -16,7 +16,7 @@ from joiner.controllers.node.eviction import EvictionQueue
 from joiner.controllers.node.termination import Termination
 from joiner.controllers.nodeclaim.consistency import Consistency
 from joiner.controllers.nodeclaim.expiration import Expiration
-from joiner.controllers.nodeclaim.garbagecollection import Garbage
+from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.controllers.nodeclaim.hydration import ClaimHydration, NodeHydration
 from joiner.controllers.nodeclaim.lifecycle import Lifecycle
 from joiner.controllers.nodeclaim.podevents import PodEvents
@@ -36,17 +36,17 @@ from joiner.model.taints import UNREGISTERED, Taint
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
-from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.cloud.cloud import CloudMeddler, Hook, PretendCloud
-from joiner.sim.cloud.machines import Pace
+from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 
 K = TypeVar("K", bound=KubeObject)
 REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-PACE = Pace(call_s=(0.1, 0.1), starts_s=(1.0, 1.0), stops_s=(12.0, 12.0))
+PACE = CloudTiming(call_s=(0.1, 0.1), starts_s=(1.0, 1.0), stops_s=(12.0, 12.0))
 
 
 class Health:
@@ -71,7 +71,7 @@ class LifeWorld:
         *,
         seed: int = 1,
         options: Options | None = None,
-        meddler: Meddler | None = None,
+        meddler: Interceptor | None = None,
         cloud_meddler: CloudMeddler | None = None,
         hooks: Iterable[Hook] = (),
     ) -> None:
@@ -119,7 +119,7 @@ class LifeWorld:
             Termination(**cloud, **told, evictions=self.evictions),
             self.evictions,
             Expiration(**cloud, metrics=self.metrics),
-            Garbage(**cloud, metrics=self.metrics),
+            ClaimGarbageCollection(**cloud, metrics=self.metrics),
             Consistency(**cloud, recorder=self.recorder),
             PodEvents(**cloud),
             ClaimHydration(client=client, informers=informers, provider=self.provider),

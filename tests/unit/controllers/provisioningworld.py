@@ -17,8 +17,8 @@ from joiner.cloud.unavailable import Unavailable
 from joiner.controllers import mirror
 from joiner.controllers.indexes import INDEXES
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.controllers.provisioning.buffers import Room
-from joiner.controllers.provisioning.claimwriter import Claims, Unseen
+from joiner.controllers.provisioning.buffers import VirtualPods
+from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.kube.client import Key
 from joiner.kube.controller import Controller
@@ -37,7 +37,7 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.scheduling.pods.defaultspread import Defaults
-from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.virtualtime import EPOCH
 from joiner.state.cluster import Cluster
 from joiner.state.managed import Managed
@@ -102,7 +102,7 @@ class Workshop:
         self.adjustments = Adjustments()
         self.catalogs = Catalogs(self.shop, lambda: self.adjustments, self.clock)
         self.batcher = Batcher(idle_s=options.batch_idle_duration, most_s=options.batch_max_duration)
-        self.claims_writer = Claims(
+        self.claims_writer = ClaimWriter(
             client=self.client,
             cluster=self.cluster,
             clock=self.clock,
@@ -111,7 +111,7 @@ class Workshop:
             random=Random(1),
         )
         self.room = (
-            Room(client=self.client, informers=self.informers, cluster=self.cluster, clock=self.clock)
+            VirtualPods(client=self.client, informers=self.informers, cluster=self.cluster, clock=self.clock)
             if buffered
             else None
         )
@@ -210,7 +210,7 @@ def at_work(
     test: Callable[[Workshop], Awaitable[None]],
     *,
     more: Callable[[Workshop], Iterable[Controller]] = lambda shop: (),
-    meddler: Meddler | None = None,
+    meddler: Interceptor | None = None,
     buffered: bool = False,
     spread: Defaults | None = None,
     **options: Any,

@@ -18,19 +18,19 @@ from joiner.model.node import Node, NodeCondition
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.options import read
-from joiner.sim.apiserver.client import Meddler
+from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.cloud.cloud import CloudMeddler
-from joiner.sim.cloud.machines import Machine, Pace
+from joiner.sim.cloud.machines import CloudMachine, CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
-from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import objects
-from joiner.sim.story.format import Deploy, Given, PoolWords, Reservation
+from joiner.sim.story.format import Deploy, Given, PoolWords, ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
 SETTLED_S = 120.0
-PACE = Pace(call_s=(0.1, 0.1), starts_s=(5.0, 5.0), stops_s=(10.0, 10.0), reboots_s=(30.0, 30.0))
-HABITS = Habits(joins_s=(10.0, 10.0), ready_s=(5.0, 5.0))
+PACE = CloudTiming(call_s=(0.1, 0.1), starts_s=(5.0, 5.0), stops_s=(10.0, 10.0), reboots_s=(30.0, 30.0))
+HABITS = NodeTiming(joins_s=(10.0, 10.0), ready_s=(5.0, 5.0))
 
 
 class Clinic:
@@ -63,7 +63,7 @@ class Clinic:
         """The node of a machine, the oldest first."""
         return self.server.get(Node, self.machine(number).node_name)
 
-    def machine(self, number: int = 0) -> Machine:
+    def machine(self, number: int = 0) -> CloudMachine:
         return self.machines.alive()[number]
 
     def condition(self, kind: str, claim: NodeClaim | None = None) -> Condition | None:
@@ -157,10 +157,10 @@ def in_clinic(
     nodes: int = 1,
     gates: str = "NodeRepair=true",
     flags: Sequence[str] = (),
-    meddler: Meddler | None = None,
+    meddler: Interceptor | None = None,
     cloud_meddler: CloudMeddler | None = None,
     pod: dict[str, Any] | None = None,
-    reservations: tuple[Reservation, ...] = (),
+    reservations: tuple[ReservationWords, ...] = (),
     policies: tuple[RepairPolicy, ...] = (),
     **pool: Any,
 ) -> None:

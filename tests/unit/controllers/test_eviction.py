@@ -12,7 +12,7 @@ from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import PodDisruptionBudget
-from joiner.sim.apiserver.client import Call, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
 
 MINUTE = 60.0
 BUDGET = decode(
@@ -62,8 +62,8 @@ class Deaf(NoMeddler):
 
     deaf = False
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
-        return Told(delay_s=MINUTE if self.deaf and call.kind is Pod else 0.0)
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
+        return WatchedChange(delay_s=MINUTE if self.deaf and call.kind is Pod else 0.0)
 
 
 def test_a_pod_is_not_evicted_again_before_the_cache_has_heard_of_it() -> None:

@@ -7,7 +7,7 @@ from tests.builders import node_pool, pod, pool_option, problem, requirement
 from tests.unit.controllers.provisioningworld import Workshop, at_work, own_node, ready_pool, seconds, waiting_pod
 
 from joiner.cloud.errors import NodeClassNotReady
-from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, dynamic_claim
 from joiner.controllers.provisioning.pools import NO_POOL
 from joiner.kube.errors import Unreachable
 from joiner.model.affinity import TopologySpreadConstraint
@@ -203,7 +203,7 @@ def test_a_claim_whose_launch_fails_is_not_bought_again_after_a_restart() -> Non
     async def test(shop: Workshop) -> None:
         shop.load(ready_pool(), waiting_pod())
         pool = shop.server.get(NodePool, "default")
-        claim = dynamic_claim(Wish(schedule(problem([pod()])).claims[0], pool_option(), ()), pool)
+        claim = dynamic_claim(ClaimRequest(schedule(problem([pod()])).claims[0], pool_option(), ()), pool)
         shop.load(replace(claim, metadata=replace(claim.metadata, name="before")))
         shop.fail_launch(shop.claims()[0])
         await seconds(120)

@@ -26,7 +26,7 @@ from joiner.options import OptionsError, read
 from joiner.sim.apiserver.client import Call, NoMeddler
 from joiner.sim.cloud.cloud import PretendCloud
 from joiner.sim.cloud.provider import PretendProvider
-from joiner.sim.story.format import Reservation
+from joiner.sim.story.format import ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
@@ -239,8 +239,8 @@ def test_a_broken_node_without_pods_goes_without_a_replacement() -> None:
 
 FIRST = "NodeRepair=true,StaticCapacity=true,TerminateFirstRepair=true"
 STATIC: dict[str, Any] = {"gates": FIRST, "replicas": 1}
-ONE = Reservation(id="cr-1", instance_type="m5.large", zone="a", count=1)
-TWO = Reservation(id="cr-2", instance_type="m5.large", zone="b", count=1)
+ONE = ReservationWords(id="cr-1", instance_type="m5.large", zone="a", count=1)
+TWO = ReservationWords(id="cr-2", instance_type="m5.large", zone="b", count=1)
 PAID: dict[str, Any] = {"capacity_types": ("reserved",), "reservations": (ONE,)}
 
 

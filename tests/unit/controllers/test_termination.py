@@ -17,7 +17,7 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
-from joiner.sim.apiserver.client import Call, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE
@@ -305,8 +305,8 @@ def test_a_restart_at_any_moment_does_not_stop_the_end(at: float) -> None:
 class Deaf(NoMeddler):
     """No word about pods reaches Joiner for a minute."""
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
-        return Told(delay_s=MINUTE if call.kind is Pod else 0.0)
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
+        return WatchedChange(delay_s=MINUTE if call.kind is Pod else 0.0)
 
 
 def test_a_machine_does_not_go_under_pods_that_the_cache_has_not_heard_of() -> None:

@@ -8,7 +8,7 @@ from joiner.disruption import simulate
 from joiner.model import labels
 from joiner.model.meta import KubeObject, OwnerReference
 from joiner.model.pod import Pod
-from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.problem import Policy, Problem, Storage
 from joiner.scheduling.schedule import schedule
 from joiner.state.snapshot import Snapshot
@@ -25,7 +25,7 @@ def without(*things: KubeObject, name: str = "n") -> tuple[Problem, tuple[StateN
     return question, gone, snapshot
 
 
-def tried(*things: KubeObject) -> simulate.Rehearsal:
+def tried(*things: KubeObject) -> simulate.SimulatedPlan:
     question, gone, snapshot = without(*things)
     return simulate.rehearsed(schedule(question), question, gone, snapshot)
 
@@ -77,7 +77,7 @@ def test_a_node_that_may_never_be_complete_is_no_place() -> None:
 @pytest.mark.parametrize(("refused", "obstacle"), [("default/waited", False), ("default/web", True)])
 def test_who_waited_before_is_no_obstacle(refused: str, obstacle: bool) -> None:
     question, gone, snapshot = without(node(), running(pod("web")))
-    plan = Plan(refusals=(Refusal(pod=refused, reasons=(Reason(rule="r", object="o", message="no"),)),))
+    plan = Plan(refusals=(Refusal(pod=refused, reasons=(RefusalReason(rule="r", object="o", message="no"),)),))
 
     assert bool(simulate.rehearsed(plan, question, gone, snapshot).obstacle) is obstacle
 

@@ -13,7 +13,7 @@ from joiner.kube.tasks import Tasks
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.sim.apiserver.client import Call, Told
+from joiner.sim.apiserver.client import Call, WatchedChange
 
 
 def node(name: str, **labels: str) -> Node:
@@ -165,7 +165,7 @@ def test_what_fails_is_tried_again_with_patience(error: Exception) -> None:
 
 
 def test_a_watch_that_breaks_at_once_every_time_is_no_busy_loop() -> None:
-    meddler = Meddling(told={"bad": Told(broken=True)})
+    meddler = Meddling(told={"bad": WatchedChange(broken=True)})
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()
@@ -179,7 +179,7 @@ def test_a_watch_that_breaks_at_once_every_time_is_no_busy_loop() -> None:
 
 
 def test_events_that_come_again_leave_the_cache_right() -> None:
-    meddler = Meddling(told={"b": Told(again=3)})
+    meddler = Meddling(told={"b": WatchedChange(again=3)})
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()

@@ -14,7 +14,7 @@ from joiner.offline.scenario import answer, reader
 from joiner.offline.scenario.format import split
 from joiner.offline.scenario.reader import Scenario, Unanswerable
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.plan import Plan, PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import Plan, PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.problem import Problem
 
 RESERVATION = "oracle.test/reservation-id"
@@ -368,8 +368,13 @@ def test_a_claim_is_written_with_its_cheapest_offering_and_without_empty_fields(
 
 def test_every_pod_is_told_under_its_short_name_and_counted() -> None:
     refusals = (
-        Refusal(pod="default/big", reasons=(Reason(rule="resources", object="NodePool default", message="too large"),)),
-        Refusal(pod="x/odd", reasons=(Reason(rule="pod", object="Pod x/odd", message="not for us"),), ignored=True),
+        Refusal(
+            pod="default/big",
+            reasons=(RefusalReason(rule="resources", object="NodePool default", message="too large"),),
+        ),
+        Refusal(
+            pod="x/odd", reasons=(RefusalReason(rule="pod", object="Pod x/odd", message="not for us"),), ignored=True
+        ),
     )
     plan = Plan(
         claims=(claim("default/z"), claim("default/a", price=0.1)),

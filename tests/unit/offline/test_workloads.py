@@ -11,7 +11,7 @@ from joiner.model.podpolicy import LimitRange, PriorityClass, RuntimeClass
 from joiner.model.podrequests import of_spec
 from joiner.model.podrules import is_provisionable, is_stateful
 from joiner.model.workload import Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
-from joiner.offline.workloads import Families, Rules, Workload, admitted, claims_of, expand, wanted
+from joiner.offline.workloads import Rules, Workload, WorkloadFamilies, admitted, claims_of, expand, wanted
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
 
@@ -98,7 +98,7 @@ def test_a_pod_belongs_to_the_workload_at_the_top(owner: str | None, head: tuple
     owners = [{**reference, "kind": "ReplicaSet", "name": owner}] if owner else []
     pod = decode({"metadata": {"name": "p", "namespace": "team", "ownerReferences": owners}}, Pod)
 
-    assert Families([between]).head(pod) == head
+    assert WorkloadFamilies([between]).head(pod) == head
 
 
 # -- what the API server adds --------------------------------------------------------------------------------------------

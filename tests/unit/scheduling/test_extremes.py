@@ -24,7 +24,7 @@ from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.scheduling.effort import Tries, Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
@@ -112,14 +112,14 @@ def test_what_nobody_can_give_is_asked_for_once_and_not_for_every_pod(
     affinity: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Step] = []
-    real = Run.on_claim
+    real = FirstFit.on_claim
 
-    def on_claim(self: Run, each: PodClass, position: int, step: Step) -> bool:
+    def on_claim(self: FirstFit, each: PodClass, position: int, step: Step) -> bool:
         asked.append(step)
         return real(self, each, position, step)
 
-    monkeypatch.setattr(Run, "on_claim", on_claim)
-    run = Run(problem(copies(pod(cpu="100m", affinity=affinity), 100)), Unlimited())
+    monkeypatch.setattr(FirstFit, "on_claim", on_claim)
+    run = FirstFit(problem(copies(pod(cpu="100m", affinity=affinity), 100)), Unlimited())
     run.place()
 
     assert not run.left_over()

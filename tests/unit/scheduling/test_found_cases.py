@@ -32,20 +32,20 @@ from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
 from joiner.scheduling import schedule as scheduling
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import NothingNew, Run
-from joiner.scheduling.engine.prepared import Desk
-from joiner.scheduling.nodes.openclaim import Openings
+from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
+from joiner.scheduling.engine.prepared import PreparedProblem
+from joiner.scheduling.nodes.openclaim import PlacementRules
 from joiner.scheduling.planners.firstfitvariants import InTurn
-from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
+from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 from joiner.scheduling.planners.podsizes import Share, Size
 from joiner.scheduling.planners.queuereorder import rescued
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.schedule import BY_HAND, schedule
 from joiner.scheduling.tuning import NODE_PRICE
 
 TEAM = "example.com/team"
-BY_PROGRAMME = (RoundedRun, RepricedRun)
+BY_PROGRAMME = (LpRounded, LpPriced)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -157,9 +157,11 @@ def stateful(zones: str, free: int, **rule: Any) -> Problem:
     return problem([*held, *pods(free, "free", **shape)], storage=storage)
 
 
-@pytest.mark.parametrize("planner", [Run, *BY_HAND, *BY_PROGRAMME])
+@pytest.mark.parametrize("planner", [FirstFit, *BY_HAND, *BY_PROGRAMME])
 @pytest.mark.parametrize(("zones", "free"), [("aab", 2), ("aaa", 4), ("aabbc", 1), ("aa", 2), ("ccc", 6)])
-def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs(planner: type[Run], zones: str, free: int) -> None:
+def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs(
+    planner: type[FirstFit], zones: str, free: int
+) -> None:
     run = planner(stateful(zones, free), Unlimited())
 
     with suppress(NothingNew):
@@ -179,15 +181,15 @@ def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs(planner: type[R
 )
 def test_nobody_is_held_where_spread_never_lets_them_go(zones: str, free: int, rule: dict[str, Any], out: int) -> None:
     question = stateful(zones, free, **rule)
-    by_worth = PricedRun(question, Unlimited())
+    by_worth = ValueGreedy(question, Unlimited())
     by_worth.place()
 
     assert len(schedule(question).refusals) == by_worth.left_over().total() == out
     assert by_worth.sound
 
 
-@pytest.mark.parametrize("planner", [PricedRun, *BY_PROGRAMME])
-def test_pods_that_spread_fill_the_nodes_of_one_zone_before_more_is_bought_there(planner: type[Run]) -> None:
+@pytest.mark.parametrize("planner", [ValueGreedy, *BY_PROGRAMME])
+def test_pods_that_spread_fill_the_nodes_of_one_zone_before_more_is_bought_there(planner: type[FirstFit]) -> None:
     nodes = tuple(existing_node(f"there-{number}", zone="a") for number in range(3))
     waiting = pods(9, cpu="3", topologySpreadConstraints=[spread_over("web")])
     run = planner(problem(waiting, nodes=nodes), Unlimited())
@@ -215,7 +217,7 @@ def test_what_was_best_while_a_reservation_was_free_is_not_bought_again_afterwar
     reserved = replace(sold[1], offerings=(*sold[1].offerings, offering("reserved", "a", 0.0002, 1, "cr-1")))
     question = problem(pods(10, cpu="1"), types=(sold[0], reserved, sold[2]))
 
-    run = PricedRun(replace(question, policy=replace(question.policy, node_price=NODE_PRICE)), Unlimited())
+    run = ValueGreedy(replace(question, policy=replace(question.policy, node_price=NODE_PRICE)), Unlimited())
     run.place()
 
     assert sorted(claim.size for claim in run.claims) == [2, 4, 4]
@@ -285,7 +287,7 @@ def test_a_group_begins_where_an_open_claim_out_of_a_reservation_is() -> None:
     first = pod("first", cpu="3")
     group = pods(3, affinity=near_to("web"))
 
-    run = Run(problem((first, *group), node_pool(limits={"cpu": "8"}), types=(reserved, market)), Unlimited())
+    run = FirstFit(problem((first, *group), node_pool(limits={"cpu": "8"}), types=(reserved, market)), Unlimited())
     run.place()
 
     assert [claim.size for claim in run.claims] == [4]
@@ -318,7 +320,7 @@ def test_the_turn_by_name_does_not_hang_on_who_was_written_first() -> None:
     waiting = [pod(f"web-{n}", namespace=space) for n in (10, 2) for space in ("two", "one")]
 
     orders = [
-        [asked.pods[at].key for at in Desk(asked).by_name]
+        [asked.pods[at].key for at in PreparedProblem(asked).by_name]
         for asked in (problem(waiting), problem(list(reversed(waiting))))
     ]
 
@@ -337,14 +339,14 @@ def test_of_domains_that_are_as_good_the_one_is_taken_that_leaves_fewest_out() -
 
 def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    real = PricedRun._open
+    real = ValueGreedy._open
 
-    def opened(run: PricedRun, size: Size, share: Share) -> bool:
+    def opened(run: ValueGreedy, size: Size, share: Share) -> bool:
         tried.append(share.each.number)
         return real(run, size, share)
 
-    monkeypatch.setattr(PricedRun, "_open", opened)
-    run = PricedRun(problem(pods(500, cpu="3"), node_pool(limits={"nodes": "2"})), Unlimited())
+    monkeypatch.setattr(ValueGreedy, "_open", opened)
+    run = ValueGreedy(problem(pods(500, cpu="3"), node_pool(limits={"nodes": "2"})), Unlimited())
 
     run.place()
 
@@ -382,8 +384,8 @@ def test_the_zone_that_costs_least_is_no_reason_to_spread_unevenly() -> None:
     assert Counter(claim.requirements[ZONE].any() for claim in plan.claims) == {"a": 3, "b": 3}
 
 
-@pytest.mark.parametrize("planner", [Run, PricedRun, *BY_PROGRAMME])
-def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[Run]) -> None:
+@pytest.mark.parametrize("planner", [FirstFit, ValueGreedy, *BY_PROGRAMME])
+def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[FirstFit]) -> None:
     run = planner(problem(pods(5)), Unlimited(), without=frozenset({1, 3}))
 
     run.place()
@@ -431,7 +433,7 @@ SPREADING = pods(1, "spread", topologySpreadConstraints=[spread_over("spread", s
 
 
 def zones_of_first_fit(asked: Problem) -> list[frozenset[str]]:
-    run = Run(asked, Unlimited())
+    run = FirstFit(asked, Unlimited())
     run.place()
     assert not run.left_over()
     return [claim.requirements.at(ZONE).values for claim in run.claims]
@@ -463,7 +465,7 @@ def test_a_spread_that_need_not_be_kept_costs_no_more_than_the_emptiest_domain(
         for name, (cpu, price) in sizes.items()
     ]
     rule = spread_over("web", TEAM, skew=3, whenUnsatisfiable=word)
-    run = Run(problem(pods(9, cpu="2", topologySpreadConstraints=[rule]), types=kinds), Unlimited())
+    run = FirstFit(problem(pods(9, cpu="2", topologySpreadConstraints=[rule]), types=kinds), Unlimited())
 
     run.place()
 
@@ -496,7 +498,7 @@ def test_an_open_claim_that_can_grow_does_not_draw_a_group_to_where_it_is_dear()
 
 
 def test_a_full_claim_is_not_asked_domain_after_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Openings, "_others", lambda *given: pytest.fail("it has no room anywhere"))
+    monkeypatch.setattr(PlacementRules, "_others", lambda *given: pytest.fail("it has no room anywhere"))
     spread = pods(21, "spread", topologySpreadConstraints=[spread_over("spread")])
     asked = problem([*pods(20, cpu="2"), *spread], types=(in_zones("two", "abc", 1.0),))
 
@@ -535,7 +537,7 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
     trials = scheduling._Trials(
         problem(waiting, storage=Storage(claims=(claim,), volumes=(volume,))), Unlimited(), None
     )
-    net = trials.one(Run)
+    net = trials.one(FirstFit)
 
     assert trials.one(InTurn).left_over() > net.left_over()
     assert scheduling._in_turn(trials, net) is net
@@ -547,7 +549,7 @@ def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out(
     # Zone a is there and has nothing to sell, so nobody may be in b before the pod that is spread.
     kinds = (in_zones("m", "b", 1.0), instance_type("gone", [offering(zone="a", available=0)]))
 
-    run = Run(problem([first, spread], types=kinds), Unlimited())
+    run = FirstFit(problem([first, spread], types=kinds), Unlimited())
     run.place()
 
     assert run.left_over().total() == 1
@@ -654,7 +656,7 @@ def test_a_claim_that_needs_several_types_is_still_kept_near_its_best_price() ->
         for name, price, cpu in (("a", 1.0, 2), ("b", 1.2, 2), ("c", 20.0, 8), ("d", 20.0, 8))
     ]
     pool = node_pool(requirements=[requirement(TEAM, "Exists", minValues=2)])
-    run = PricedRun(problem(pods(8), pool, types=kinds), Unlimited())
+    run = ValueGreedy(problem(pods(8), pool, types=kinds), Unlimited())
 
     run.place()
 

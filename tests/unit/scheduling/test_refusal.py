@@ -28,8 +28,8 @@ from joiner.model.nodepool import NodePool
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.requirements import similar_key
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
-from joiner.scheduling.plan import ITSELF, Reason, Refusal
+from joiner.scheduling.engine.firstfit import FirstFit
+from joiner.scheduling.plan import ITSELF, Refusal, RefusalReason
 from joiner.scheduling.problem import Problem, Storage
 from joiner.scheduling.schedule import schedule
 
@@ -40,7 +40,7 @@ OLD = pod("old", labels={"app": "old"}, nodeName="node-a")
 ONLY_A = node_pool("default", [requirement(ZONE, "In", "a")])
 
 
-def reason(question: Problem) -> Reason:
+def reason(question: Problem) -> RefusalReason:
     (found,) = schedule(question).refusals[0].reasons
     return found
 
@@ -306,7 +306,7 @@ def test_what_took_the_values_away_that_min_values_needs_is_said() -> None:
 
 def test_a_new_node_that_may_be_in_several_zones_is_said_to_count_in_each() -> None:
     shy = pod("shy", affinity=away_from("web", ZONE))
-    run = Run(problem([shy, *pods(1, cpu="2")]), Unlimited())
+    run = FirstFit(problem([shy, *pods(1, cpu="2")]), Unlimited())
     run.place()
     (found,) = run.plan().refusals[0].reasons
 
@@ -330,8 +330,8 @@ def test_of_several_alternatives_the_last_is_told_of() -> None:
 
 
 def test_those_who_give_the_same_reason_are_named_together() -> None:
-    same = [Reason(rule="taints", object=f"NodePool p{n}", message="no") for n in range(7)]
-    other = Reason(rule="limits", object="NodePool q", message="full", hint="raise it")
+    same = [RefusalReason(rule="taints", object=f"NodePool p{n}", message="no") for n in range(7)]
+    other = RefusalReason(rule="limits", object="NodePool q", message="full", hint="raise it")
 
     assert str(Refusal(pod="a/b", reasons=(*same, other))) == (
         "NodePools p0, p1, p2, p3, p4 and 2 more: no; NodePool q: full; raise it"
@@ -425,6 +425,6 @@ def test_what_a_selector_chooses_is_told_as_labels_are_written() -> None:
 
 
 def test_what_is_wrong_with_a_pod_in_two_ways_is_told_once() -> None:
-    reasons = tuple(Reason(rule="preflight", object=ITSELF, message="it makes no sense") for _ in range(2))
+    reasons = tuple(RefusalReason(rule="preflight", object=ITSELF, message="it makes no sense") for _ in range(2))
 
     assert str(Refusal(pod="default/web", reasons=reasons)) == "the pod itself: it makes no sense"

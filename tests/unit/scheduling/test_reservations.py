@@ -13,7 +13,7 @@ from joiner.model.labels import CAPACITY_TYPE
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.nodes.reservations import Reservations
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Policy
 from joiner.scheduling.schedule import schedule
 
@@ -238,7 +238,7 @@ def test_a_claim_that_was_opened_at_a_price_does_not_become_dearer_once_reservat
     small = instance_type("small", capacity=resources.of(cpu=4, memory="8Gi", pods=20))
     ways = [offering("reserved", available=1, reservation="cr-large", price=6.0), offering(price=6.0)]
     large = instance_type("large", ways, capacity=resources.of(cpu=8, memory="8Gi", pods=20))
-    run = PricedRun(problem(pods(5, cpu="3"), types=(small, large)), Unlimited())
+    run = ValueGreedy(problem(pods(5, cpu="3"), types=(small, large)), Unlimited())
 
     run.place()
 

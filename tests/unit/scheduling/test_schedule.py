@@ -5,13 +5,13 @@ from tests.builders import node_pool, pod, pods, problem, requirement
 
 from joiner.model.labels import CAPACITY_TYPE, ZONE
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 
 
 def first_fit(asked: Problem) -> float:
-    run = Run(asked, Unlimited())
+    run = FirstFit(asked, Unlimited())
     run.place()
     return run.plan().price
 

@@ -15,9 +15,9 @@ from joiner.cloud.provider import Instance, K
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud.cloud import Device, Fate, PretendCloud, allocatable
-from joiner.sim.cloud.machines import Birth, Machine
-from joiner.sim.cloud.market import Lot
+from joiner.sim.cloud.cloud import DefectRule, Device, PretendCloud, allocatable
+from joiner.sim.cloud.machines import CloudMachine, MachineDefects
+from joiner.sim.cloud.market import MarketSlice
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import EPOCH, VirtualClock, VirtualLoop, run
@@ -62,7 +62,7 @@ class World:
     async def buy(self, uid: str, options: list[Option] | None = None) -> Instance:
         return await self.door.create(claim(uid), options or await self.options())
 
-    def machine(self, instance: Instance) -> Machine:
+    def machine(self, instance: Instance) -> CloudMachine:
         found = self.cloud.machines.get(instance.provider_id)
         assert found is not None
         return found
@@ -366,7 +366,11 @@ async def test_a_machine_drifts_when_its_class_no_longer_lists_the_reservation(w
 
 @in_world
 async def test_a_fate_strikes_as_often_as_it_says_and_only_whom_it_means(world: World) -> None:
-    world.cloud.destine(Fate(birth=Birth(never_joins=True), lot=Lot(instance_type=SMALL), pool="default", times=1))
+    world.cloud.destine(
+        DefectRule(
+            birth=MachineDefects(never_joins=True), lot=MarketSlice(instance_type=SMALL), pool="default", times=1
+        )
+    )
 
     bought = [await world.buy("a", await world.options(LARGE)), await world.buy("b"), await world.buy("c")]
 
@@ -375,7 +379,7 @@ async def test_a_fate_strikes_as_often_as_it_says_and_only_whom_it_means(world: 
 
 @in_world
 async def test_who_is_spared_has_no_fate(world: World) -> None:
-    world.cloud.destine(Fate(birth=Birth(never_joins=True), times=2))
+    world.cloud.destine(DefectRule(birth=MachineDefects(never_joins=True), times=2))
 
     struck = await world.buy("a")
     world.cloud.spare()
@@ -386,7 +390,7 @@ async def test_who_is_spared_has_no_fate(world: World) -> None:
 
 @in_world
 async def test_a_device_is_on_the_machines_of_its_lot_and_the_catalogue_says_nothing_of_it(world: World) -> None:
-    world.cloud.equip(Device(Lot(instance_type=SMALL), "example.com/chip", 2000, after_s=9.0))
+    world.cloud.equip(Device(MarketSlice(instance_type=SMALL), "example.com/chip", 2000, after_s=9.0))
 
     small, large = await world.buy("a"), await world.buy("b", await world.options(LARGE))
 
@@ -397,7 +401,7 @@ async def test_a_device_is_on_the_machines_of_its_lot_and_the_catalogue_says_not
 
 @in_world
 async def test_some_machines_refuse_to_be_rebooted(world: World) -> None:
-    world.cloud.destine(Fate(birth=Birth(refuses_reboot=True)))
+    world.cloud.destine(DefectRule(birth=MachineDefects(refuses_reboot=True)))
     bought = await world.buy("a")
 
     with pytest.raises(RebootRefused):

@@ -4,7 +4,7 @@ import pytest
 
 from joiner.model.duration import Duration
 from joiner.sim.story import phrases
-from joiner.sim.story.format import NeverJoin, Outage, Price, Reclaim, Shelf, Shortage, Withdraw
+from joiner.sim.story.format import MarketWords, NeverJoin, Outage, Price, Reclaim, Shortage, Withdraw
 
 SHORT = Duration.parse("90s")
 
@@ -41,15 +41,15 @@ def test_data_are_told_as_people_write_them() -> None:
     ("step", "told"),
     [
         (
-            Shortage(shortage=Shelf(capacity_type="spot"), lasts=SHORT),
+            Shortage(shortage=MarketWords(capacity_type="spot"), lasts=SHORT),
             "the cloud has run out of spot machines, for 1m30s",
         ),
         (
-            Shortage(shortage=Shelf(instance_type="c5.large", zone="a", count=3)),
+            Shortage(shortage=MarketWords(instance_type="c5.large", zone="a", count=3)),
             "the cloud has no more than 3 of c5.large machines in a",
         ),
-        (Price(price=Shelf(zone="b"), factor=1.5), "machines in b cost 1.5 times what the catalogue says"),
-        (Withdraw(withdraw=Shelf()), "the cloud no longer sells machines"),
+        (Price(price=MarketWords(zone="b"), factor=1.5), "machines in b cost 1.5 times what the catalogue says"),
+        (Withdraw(withdraw=MarketWords()), "the cloud no longer sells machines"),
         (Outage(outage="everything"), "the cloud answers no call"),
         (NeverJoin(never_join=2), "the next 2 machines to be bought will never join"),
         (Reclaim(reclaim=1), ""),

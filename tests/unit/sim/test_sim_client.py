@@ -10,7 +10,7 @@ from joiner.kube.tasks import Tasks
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.storage import StorageClass
-from joiner.sim.apiserver.client import Told
+from joiner.sim.apiserver.client import WatchedChange
 
 
 def node(name: str) -> Node:
@@ -246,14 +246,14 @@ def test_an_event_can_be_late_and_holds_up_those_behind_it() -> None:
         assert following.names == ["a", "b"]
         await tasks.close()
 
-    served(test, meddler=Meddling(told={"a": Told(delay_s=30)}))
+    served(test, meddler=Meddling(told={"a": WatchedChange(delay_s=30)}))
 
 
 def test_events_can_be_told_again() -> None:
     async def test(world: Served) -> None:
         assert (await followed(world, "a", "b", "c")).names == ["a", "b", "a", "b", "c"]
 
-    served(test, meddler=Meddling(told={"b": Told(again=2)}))
+    served(test, meddler=Meddling(told={"b": WatchedChange(again=2)}))
 
 
 def test_a_connection_can_break_before_an_event() -> None:
@@ -262,7 +262,7 @@ def test_a_connection_can_break_before_an_event() -> None:
 
         assert (following.names, following.ended) == (["a"], "hung up")
 
-    served(test, meddler=Meddling(told={"b": Told(broken=True)}))
+    served(test, meddler=Meddling(told={"b": WatchedChange(broken=True)}))
 
 
 def test_nothing_is_sent_when_nothing_differs() -> None:

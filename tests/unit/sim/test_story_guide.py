@@ -14,11 +14,11 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "stories.md").r
 SECTIONS = {
     format.Given: "## given",
     format.PoolWords: "### A pool",
-    format.Reservation: "### A reservation",
+    format.ReservationWords: "### A reservation",
     format.CloudWords: "### The cloud",
-    format.Shelf: "### The cloud",
-    format.Device: "### The cloud",
-    format.Hook: "### The cloud",
+    format.MarketWords: "### The cloud",
+    format.DeviceWords: "### The cloud",
+    format.HookWords: "### The cloud",
     format.Expectation: "## then",
     format.ClaimWords: "## then",
 }

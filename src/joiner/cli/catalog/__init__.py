@@ -1,1 +1,1 @@
-"""TODO."""
+"""`joiner catalog`: what NodePools can buy."""

@@ -9,12 +9,12 @@ from joiner.catalog.explain import Effect
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering
 from joiner.catalog.settings import SettingsOutcome
 from joiner.cloud.sources.catalogue import unpriced
-from joiner.cloud.sources.reservation import Standing
+from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.model import resources
-from joiner.offline.catalogs import Storefront, View
+from joiner.offline.catalogs import PoolCatalogs, PoolView
 
 
-def of(opened: Storefront, explained: bool) -> dict[str, Any]:
+def of(opened: PoolCatalogs, explained: bool) -> dict[str, Any]:
     """Everything, as JSON-like data."""
     return {
         "nodePools": [_view(view, explained) for view in opened.views],
@@ -23,7 +23,7 @@ def of(opened: Storefront, explained: bool) -> dict[str, Any]:
     }
 
 
-def _view(view: View, explained: bool) -> dict[str, Any]:
+def _view(view: PoolView, explained: bool) -> dict[str, Any]:
     catalog = view.catalog
     found: dict[str, Any] = {
         "name": view.pool.name,
@@ -57,7 +57,7 @@ def _settings(outcome: SettingsOutcome) -> dict[str, Any]:
     return {"name": outcome.name, "found": outcome.found, "offerings": entries}
 
 
-def _reservation(view: View, standing: Standing) -> dict[str, Any]:
+def _reservation(view: PoolView, standing: ReservationStanding) -> dict[str, Any]:
     each, problem = standing.reservation, view.refusal(standing)
     return {
         "id": each.id,
@@ -87,7 +87,7 @@ def _effect(each: Effect) -> dict[str, Any]:
     }
 
 
-def _type(view: View, instance_type: InstanceType, explained: bool) -> dict[str, Any]:
+def _type(view: PoolView, instance_type: InstanceType, explained: bool) -> dict[str, Any]:
     catalog = view.catalog
     ends = {each.reservation.id: each.reservation.end_time for each in view.details.reservations}
     excluded = exclusions.exclusions(catalog, instance_type)
@@ -121,7 +121,7 @@ def _type(view: View, instance_type: InstanceType, explained: bool) -> dict[str,
 
 
 def _offering(
-    view: View, instance_type: InstanceType, offering: Offering, ends: Mapping[str, datetime | None]
+    view: PoolView, instance_type: InstanceType, offering: Offering, ends: Mapping[str, datetime | None]
 ) -> dict[str, Any]:
     labels = offering.requirements.labels()
     found: dict[str, Any] = {

@@ -10,13 +10,13 @@ from joiner.catalog.build import Catalog
 from joiner.catalog.explain import price_text
 from joiner.catalog.market import InstanceType, Offering
 from joiner.cli import output
-from joiner.cli.output import Cell, Column, Table
+from joiner.cli.output import Cell, Table, TableColumn
 from joiner.cloud.sources.catalogue import unpriced
-from joiner.cloud.sources.reservation import Standing
+from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.model import labels, resources
 from joiner.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from joiner.offline import catalognotes
-from joiner.offline.catalogs import Storefront, View
+from joiner.offline.catalogs import PoolCatalogs, PoolView
 
 CAPACITY_TYPES = (labels.ON_DEMAND, labels.SPOT, labels.RESERVED)
 _COLUMNS = (CPU, MEMORY, PODS)
@@ -26,7 +26,7 @@ _LEGEND = (
 _PLACES_SHOWN = 3
 
 
-def show(opened: Storefront, names: tuple[str, ...], explained: bool, limit: int) -> None:
+def show(opened: PoolCatalogs, names: tuple[str, ...], explained: bool, limit: int) -> None:
     """Print every pool, then what concerns all of them."""
     for number, view in enumerate(opened.views):
         if number:
@@ -38,11 +38,11 @@ def show(opened: Storefront, names: tuple[str, ...], explained: bool, limit: int
         click.echo(f"{output.styled('warning', 'yellow')}: {line}")
     if explained:
         known = dict.fromkeys((view.prices, source) for view in opened.views for source in view.details.sources)
-        columns = (Column("CATALOGUE"), Column("WHAT, FROM WHERE, OF WHEN"))
+        columns = (TableColumn("CATALOGUE"), TableColumn("WHAT, FROM WHERE, OF WHEN"))
         _section("Where types and prices come from", Table(columns, tuple(known)))
 
 
-def _show(view: View, names: tuple[str, ...], explained: bool, limit: int) -> None:
+def _show(view: PoolView, names: tuple[str, ...], explained: bool, limit: int) -> None:
     catalog = view.catalog
     buyable = catalog.eligible.bit_count()
     click.echo(
@@ -100,22 +100,22 @@ def _overlaps(catalog: Catalog) -> Iterator[str]:
 
 
 def _funnel(catalog: Catalog) -> Table:
-    columns = (Column("TYPES LEFT", right=True), Column("AFTER"))
+    columns = (TableColumn("TYPES LEFT", right=True), TableColumn("AFTER"))
     return Table(columns, tuple((str(each.types), each.demand) for each in exclusions.funnel(catalog)))
 
 
 # -- the types -------------------------------------------------------------------------------------------------------
 
 
-def _types_section(view: View, limit: int) -> None:
+def _types_section(view: PoolView, limit: int) -> None:
     columns = (
-        Column("TYPE"),
-        Column("CPU", right=True),
-        Column("MEMORY", right=True),
-        Column("PODS", right=True),
-        *(Column(f"{kind.upper()} $/h", right=True) for kind in CAPACITY_TYPES),
-        Column("CHEAPEST IN"),
-        Column("OTHER RESOURCES"),
+        TableColumn("TYPE"),
+        TableColumn("CPU", right=True),
+        TableColumn("MEMORY", right=True),
+        TableColumn("PODS", right=True),
+        *(TableColumn(f"{kind.upper()} $/h", right=True) for kind in CAPACITY_TYPES),
+        TableColumn("CHEAPEST IN"),
+        TableColumn("OTHER RESOURCES"),
     )
     rows = tuple(_row(view.catalog, each) for each in view.types[: limit or None])
     _section("What can be bought, cheapest first", Table(columns, rows))
@@ -175,7 +175,7 @@ def _price_cell(offering: Offering | None) -> str | Cell:
     return Cell(text, "cyan") if offering.price_overlaid else text
 
 
-def _left_out(view: View, names: tuple[str, ...]) -> Iterator[str]:
+def _left_out(view: PoolView, names: tuple[str, ...]) -> Iterator[str]:
     """Why the pool cannot buy types that were asked for by name."""
     known = {each.name: each for each in view.types}
     for name in dict.fromkeys(names):
@@ -188,15 +188,15 @@ def _left_out(view: View, names: tuple[str, ...]) -> Iterator[str]:
 # -- what else there is ----------------------------------------------------------------------------------------------
 
 
-def _reservations(view: View, standings: Iterable[Standing]) -> Table:
+def _reservations(view: PoolView, standings: Iterable[ReservationStanding]) -> Table:
     names = ("RESERVATION", "TYPE", "ZONE", "LEFT", "ENDS", "USABLE BY THE POOL")
     return Table(
-        tuple(Column(name, right=name == "LEFT") for name in names),
+        tuple(TableColumn(name, right=name == "LEFT") for name in names),
         tuple(_reservation(view, each) for each in standings),
     )
 
 
-def _reservation(view: View, standing: Standing) -> tuple[str | Cell, ...]:
+def _reservation(view: PoolView, standing: ReservationStanding) -> tuple[str | Cell, ...]:
     each, problem = standing.reservation, view.refusal(standing)
     ends = "-" if each.end_time is None else f"{each.end_time.astimezone(UTC):%Y-%m-%d %H:%M %Z}"
     return (
@@ -211,7 +211,7 @@ def _reservation(view: View, standing: Standing) -> tuple[str | Cell, ...]:
 
 def _effects(catalog: Catalog) -> Table:
     names = ("OBJECT", "FIELD", "TYPES", "OFFERINGS", "BEFORE", "AFTER")
-    columns = tuple(Column(name, right=name in ("TYPES", "OFFERINGS")) for name in names)
+    columns = tuple(TableColumn(name, right=name in ("TYPES", "OFFERINGS")) for name in names)
     rows = tuple(
         (
             f"{each.kind}/{each.name}",
@@ -231,7 +231,7 @@ def _span(values: tuple[str, str]) -> str:
 
 
 def _changes(changes: Iterable[explain.Change]) -> Table:
-    columns = tuple(Column(name) for name in ("TYPE", "OFFERING", "FIELD", "BEFORE", "AFTER", "BY"))
+    columns = tuple(TableColumn(name) for name in ("TYPE", "OFFERING", "FIELD", "BEFORE", "AFTER", "BY"))
     rows = tuple(
         (c.instance_type, c.offering or "all", c.field, c.before, c.after, f"{c.kind}/{c.name}") for c in changes
     )

@@ -1,1 +1,1 @@
-"""TODO."""
+"""`joiner plan`: what would be bought for pods."""

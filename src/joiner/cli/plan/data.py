@@ -6,10 +6,10 @@ from joiner.catalog.market import Option
 from joiner.cli.plan.tables import HOURS_A_MONTH, View
 from joiner.model import resources
 from joiner.model.codec import encode
-from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.reporter import Attempt
-from joiner.scheduling.whatif.alternatives import Cost, Purchase
-from joiner.scheduling.whatif.blockers import Verdict
+from joiner.scheduling.whatif.alternatives import Cost, PurchaseReasons
+from joiner.scheduling.whatif.blockers import LiftedVerdict
 from joiner.scheduling.whatif.constraints import Constraint
 
 
@@ -87,7 +87,7 @@ def refusal_data(view: View, refusal: Refusal) -> dict[str, Any]:
     }
 
 
-def reason_data(reason: Reason) -> dict[str, Any]:
+def reason_data(reason: RefusalReason) -> dict[str, Any]:
     """What one pool or node has against a pod; fields of which there is nothing to say are left out."""
     told: dict[str, Any] = {
         "rule": reason.rule,
@@ -112,7 +112,7 @@ def constraint_data(constraint: Constraint) -> dict[str, Any]:
     }
 
 
-def verdict_data(verdict: Verdict) -> dict[str, Any]:
+def verdict_data(verdict: LiftedVerdict) -> dict[str, Any]:
     """What would let a pod in: each of the changes suffices."""
     return {
         "othersAsPlanned": verdict.on_the_plan,
@@ -127,7 +127,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def purchase_data(why: Purchase) -> dict[str, Any]:
+def purchase_data(why: PurchaseReasons) -> dict[str, Any]:
     """Why a node is bought as it is."""
     return {
         "weight": why.weight,

@@ -14,9 +14,9 @@ from joiner.cli.plan import data
 from joiner.cli.plan.tables import View, cost_text, counted, money, short
 from joiner.model import resources
 from joiner.offline.manifests import Unsound
-from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
-from joiner.scheduling.whatif.alternatives import Cost, Purchase, Rival, costs, purchase, wishes
-from joiner.scheduling.whatif.blockers import Verdict, blame
+from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
+from joiner.scheduling.whatif.alternatives import Cost, PurchaseReasons, Rival, costs, purchase, wishes
+from joiner.scheduling.whatif.blockers import LiftedVerdict, blame
 from joiner.scheduling.whatif.constraints import Alike
 from joiner.scheduling.whatif.existingnodes import objections
 
@@ -29,19 +29,19 @@ BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the a
 
 
 @dataclass(frozen=True)
-class Story:
+class PodExplanation:
     """Everything there is to tell about one pod."""
 
     pod: str
     node: str = ""
     """The node it goes to, if that is there already."""
     claim: PlannedClaim | None = None
-    purchase: Purchase | None = None
+    purchase: PurchaseReasons | None = None
     refusal: Refusal | None = None
-    verdict: Verdict | None = None
+    verdict: LiftedVerdict | None = None
     given_up: tuple[str, ...] = ()
     """Wishes of it that could not be kept."""
-    nodes: tuple[Reason, ...] = ()
+    nodes: tuple[RefusalReason, ...] = ()
     """Why nodes that are there do not take it."""
     costs: tuple[Cost, ...] = ()
 
@@ -90,15 +90,15 @@ def _hint(view: View, name: str, known: Sequence[str]) -> str:
     return f"; did you mean {short(near)}?" if near else ""
 
 
-def _story(view: View, name: str, priced: bool) -> Story:
+def _story(view: View, name: str, priced: bool) -> PodExplanation:
     problem, plan = view.question.problem, view.plan
     lost = tuple(wish for each in plan.given_up if name in each.pods for wish in each.wishes)
     for node, pods in plan.placements.items():
         if name in pods:
-            return Story(pod=name, node=node, given_up=lost, costs=_costs(view, name, priced))
+            return PodExplanation(pod=name, node=node, given_up=lost, costs=_costs(view, name, priced))
     claim = next((each for each in plan.claims if name in each.pods), None)
     refusal = next((each for each in plan.refusals if each.pod == name), None)
-    return Story(
+    return PodExplanation(
         pod=name,
         claim=claim,
         given_up=lost,
@@ -123,7 +123,7 @@ def _costs(view: View, name: str, priced: bool) -> tuple[Cost, ...]:
 # -- for people ----------------------------------------------------------------------------------------------------------
 
 
-def _told(view: View, story: Story) -> Iterator[str]:
+def _told(view: View, story: PodExplanation) -> Iterator[str]:
     own, workload = f"Pod {short(story.pod)}", view.workload(story.pod)
     subject = own if workload == own else f"{own} ({workload})"
     if story.node:
@@ -148,7 +148,7 @@ def _told(view: View, story: Story) -> Iterator[str]:
 
 
 def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    columns = tuple(output.Column(name, right=name in ("$/h", "TYPES", "NODES", "WEIGHT")) for name in names)
+    columns = tuple(output.TableColumn(name, right=name in ("$/h", "TYPES", "NODES", "WEIGHT")) for name in names)
     return output.plain(output.Table(columns, tuple(rows)))
 
 
@@ -162,7 +162,7 @@ def _funnels(refusal: Refusal) -> Iterator[str]:
         yield f"and {counted(len(long) - _SHOWN_FUNNELS, 'pool')} more; -o json tells of all"
 
 
-def _nodes(reasons: Sequence[Reason]) -> Iterator[str]:
+def _nodes(reasons: Sequence[RefusalReason]) -> Iterator[str]:
     """Nodes with the same objection are one row."""
     if not reasons:
         return
@@ -184,7 +184,7 @@ def _nodes(reasons: Sequence[Reason]) -> Iterator[str]:
 _NOT_ALL: Final = "; not all of its constraints were tried, as there are very many"
 
 
-def _remedy(verdict: Verdict) -> Iterator[str]:
+def _remedy(verdict: LiftedVerdict) -> Iterator[str]:
     if not verdict.blames:
         yield "\nNo single change was found that would let it in" + (_NOT_ALL if verdict.cut_short else "") + "."
         return
@@ -202,7 +202,7 @@ def _remedy(verdict: Verdict) -> Iterator[str]:
     yield f"found out {how}" + (_NOT_ALL if verdict.cut_short else "")
 
 
-def _bought(view: View, subject: str, claim: PlannedClaim, why: Purchase) -> Iterator[str]:
+def _bought(view: View, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str]:
     first = claim.options[0]
     yield output.bold(f"{subject} goes to a new node of NodePool {claim.nodepool}")
     yield f"  bought as:   {first.name} {place(first.offering)} at {price_text(claim.price)} $/h"
@@ -228,7 +228,7 @@ def _bought(view: View, subject: str, claim: PlannedClaim, why: Purchase) -> Ite
     yield from _table(("TYPE", "BOUGHT AS", "$/h"), rows)
 
 
-def _why_type(claim: PlannedClaim, why: Purchase) -> str:
+def _why_type(claim: PlannedClaim, why: PurchaseReasons) -> str:
     if claim.reservations:
         return f"reservation {claim.reservations[0]} is paid for already"
     told = [f"the cheapest of {counted(why.types, 'type')} that would do"]
@@ -248,7 +248,7 @@ def _runner_up(claim: PlannedClaim, second: Option | None) -> str:
     return f"{second.name} {place(second.offering)}, {money(second.offering.cost - claim.price)} $/h more"
 
 
-def _why_pool(claim: PlannedClaim, why: Purchase) -> str:
+def _why_pool(claim: PlannedClaim, why: PurchaseReasons) -> str:
     able = [rival for rival in why.rivals if rival.price is not None]
     if not why.rivals:
         return "there is no other NodePool"
@@ -284,7 +284,7 @@ def _rival(rival: Rival) -> tuple[str, str, str, str]:
 # -- for machines --------------------------------------------------------------------------------------------------------
 
 
-def _data(view: View, story: Story) -> dict[str, Any]:
+def _data(view: View, story: PodExplanation) -> dict[str, Any]:
     found: dict[str, Any] = {"pod": story.pod, "workload": view.workload(story.pod)}
     if story.node:
         found["node"] = story.node

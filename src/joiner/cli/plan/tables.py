@@ -13,8 +13,8 @@ from joiner.catalog.market import InstanceType
 from joiner.cli import output
 from joiner.model import resources
 from joiner.model.resources import CPU, MEMORY, Resources
-from joiner.offline.problem import Question
-from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Reason, Refusal
+from joiner.offline.problem import PlanQuestion
+from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.whatif.alternatives import Cost
 from joiner.scheduling.whatif.blockers import blame
@@ -36,7 +36,7 @@ _REMEDIES_UP_TO: Final = 500
 class View:
     """A plan with everything that is told about it."""
 
-    question: Question
+    question: PlanQuestion
     plan: Plan
     prices: tuple[str, ...]
     """Where prices come from, and of which day they are."""
@@ -148,7 +148,7 @@ def _bought(view: View) -> output.Table:
         )
         for kind, claims in sorted(groups.items(), key=lambda item: (-sum(c.price for c in item[1]), item[0]))
     )
-    return output.Table(tuple(output.Column(name, right=name not in left) for name in names), rows)
+    return output.Table(tuple(output.TableColumn(name, right=name not in left) for name in names), rows)
 
 
 def _runner_up(claim: PlannedClaim) -> str:
@@ -174,7 +174,9 @@ def _places(view: View) -> output.Table:
     for pod, target in _targets(view.plan):
         where.setdefault(view.workload(pod), Counter())[target] += 1
     rows = tuple((workload, str(sum(counts.values())), _listed(counts)) for workload, counts in sorted(where.items()))
-    return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHERE")), rows)
+    return output.Table(
+        (output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WHERE")), rows
+    )
 
 
 def _given_up(view: View) -> output.Table:
@@ -184,7 +186,9 @@ def _given_up(view: View) -> output.Table:
         for wish in each.wishes:
             who.setdefault(wish, Counter()).update(map(view.workload, each.pods))
     rows = tuple((_workloads(pods), str(pods.total()), wish) for wish, pods in sorted(who.items()))
-    return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WISH")), rows)
+    return output.Table(
+        (output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WISH")), rows
+    )
 
 
 def _targets(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -207,7 +211,9 @@ def _listed(counts: Mapping[str, int]) -> str:
 def _left_over(view: View) -> output.Table:
     """Whoever is refused for the same reason is one row."""
     rows = tuple((_workloads(Counter(map(view.workload, pods))), str(len(pods)), why) for why, pods in _rows(view))
-    return output.Table((output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WHY")), rows)
+    return output.Table(
+        (output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WHY")), rows
+    )
 
 
 def _rows(view: View) -> list[tuple[str, list[str]]]:
@@ -217,7 +223,7 @@ def _rows(view: View) -> list[tuple[str, list[str]]]:
 
 def _by_reason(view: View) -> dict[str, list[str]]:
     """Stories to the pods that they are told of. Pods of one kind share their reasons, so most stories are told once."""
-    known: dict[tuple[Reason, ...], str] = {}
+    known: dict[tuple[RefusalReason, ...], str] = {}
     found: dict[str, list[str]] = {}
     for refusal in view.plan.refusals:
         why = known.get(refusal.reasons)
@@ -270,8 +276,8 @@ def costs_table(view: View, found: Iterable[Cost]) -> output.Table:
         (view.workload(each.pod), str(each.pods), each.constraint.says, cost_text(each.hourly)) for each in ordered
     )
     columns = (
-        output.Column("WORKLOAD"), output.Column("PODS", right=True), output.Column("WISH"),
-        output.Column("$/h", right=True),
+        output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WISH"),
+        output.TableColumn("$/h", right=True),
     )  # fmt: skip
     return output.Table(columns, rows)
 
@@ -282,7 +288,7 @@ def attempts_table(view: View) -> output.Table:
     rows = tuple(
         (each.planner, each.outcome, *(("", "", "") if each.given_up else _came_to(each))) for each in view.attempts
     )
-    return output.Table(tuple(output.Column(name, right=name not in names[:2]) for name in names), rows)
+    return output.Table(tuple(output.TableColumn(name, right=name not in names[:2]) for name in names), rows)
 
 
 def _came_to(attempt: Attempt) -> tuple[str, str, str]:

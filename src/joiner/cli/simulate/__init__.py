@@ -1,1 +1,1 @@
-"""TODO."""
+"""`joiner simulate`: stories and hunts."""

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from joiner.cli import output
-from joiner.cli.output import Column, Table
+from joiner.cli.output import Table, TableColumn
 from joiner.cli.simulate.tracefile import steps_to
 from joiner.sim.hunt.hunt import HOURS, Outcome, hunt, missing
 from joiner.sim.story.phrases import counted
@@ -99,7 +99,7 @@ def _show(
         output.data(found, form)
         return
     rows = tuple((name, str(count)) for name, count in sorted(counts.items()))
-    output.table(Table((Column("WHAT OCCURRED"), Column("TIMES", right=True)), rows))
+    output.table(Table((TableColumn("WHAT OCCURRED"), TableColumn("TIMES", right=True)), rows))
     click.echo()
     for name in never:
         click.echo(f"never occurred: {name}")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from joiner.cli import output
-from joiner.cli.output import Cell, Column, Table
+from joiner.cli.output import Cell, Table, TableColumn
 from joiner.model import labels
 from joiner.sim.story.format import Story
 from joiner.sim.story.narrator import quantile
@@ -136,8 +136,8 @@ def _show_costs(found: dict[str, Any]) -> None:
         click.echo("nothing was bought")
         return
     columns = (
-        Column("NODEPOOL"), Column("CAPACITY"), Column("MACHINES", right=True), Column("HOURS", right=True),
-        Column("DOLLARS", right=True),
+        TableColumn("NODEPOOL"), TableColumn("CAPACITY"), TableColumn("MACHINES", right=True), TableColumn("HOURS", right=True),
+        TableColumn("DOLLARS", right=True),
     )  # fmt: skip
     rows: list[tuple[str | Cell, ...]] = [
         (each["nodepool"], each["capacityType"], str(each["machines"]), f"{each['hours']:.2f}", _dollars(each))

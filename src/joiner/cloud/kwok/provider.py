@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InsufficientCapacity, NodeClassNotReady, Transient
@@ -156,17 +156,17 @@ class KwokProvider:
         known = standings(self.catalogue(pool).types, self._reservations(node_class), self._clock.now())
         return Details(sources=sources, reservations=known)
 
-    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+    def node_class_problems(self, node_class: KubeObject) -> tuple[FieldProblem, ...]:
         """Whether `spec.instanceTypes` names something that is there."""
         spec = node_class.spec if isinstance(node_class, KWOKNodeClass) else KWOKNodeClassSpec()
         if spec.ec2_region is not None and spec.ec2_region not in ec2.regions():
             allowed = (DEFAULT_TYPES, SMALL, *(EC2_PREFIX + region for region in ec2.regions()), "the path of a file")
             message = f"region {spec.ec2_region!r} is not in the bundled EC2 catalogue"
             likely = nearest(spec.instance_types, allowed)
-            return (Problem(path=TYPES_PATH, message=message, allowed=allowed, nearest=likely),)
+            return (FieldProblem(path=TYPES_PATH, message=message, allowed=allowed, nearest=likely),)
         if spec.file is not None and not Path(spec.file).is_file():
             message = f"there is no file {spec.file}; a relative path is seen from the folder of the manifest"
-            return (Problem(path=TYPES_PATH, message=message, severity="warning"),)
+            return (FieldProblem(path=TYPES_PATH, message=message, severity="warning"),)
         return ()
 
     async def create(self, claim: NodeClaim, options: Sequence[Option]) -> Instance:

@@ -20,7 +20,7 @@ def catalogue(node_class: KWOKNodeClass, reservations: Iterable[Reservation] = (
     spec = node_class.spec
     try:
         if spec.ec2_region is not None:
-            machine = ec2.Machine(kubelet=spec.kubelet)
+            machine = ec2.MachineSettings(kubelet=spec.kubelet)
             return ec2.catalogue(spec.ec2_region, machine=machine, reservations=reservations)
         if spec.instance_types == testcatalog.NAME:
             return testcatalog.catalogue(kubelet=spec.kubelet, reservations=reservations)

@@ -56,7 +56,7 @@ _LINUX: Final = Requirement(labels.OS, ("linux",))
 _EVICTION: Final = {MEMORY: Threshold(amount=100 * _MIB), EPHEMERAL_STORAGE: Threshold(millionths=100_000)}
 
 
-class Machine(Value):
+class MachineSettings(Value):
     """The settings of the cluster and its nodes that change what a type amounts to."""
 
     kubelet: Kubelet = Kubelet()
@@ -69,13 +69,13 @@ class Machine(Value):
     """Whether local disks, where there are any, are what pods write to."""
 
 
-DEFAULT_MACHINE: Final = Machine()
+DEFAULT_MACHINE: Final = MachineSettings()
 
 
 def catalogue(
     region: str = DEFAULT_REGION,
     *,
-    machine: Machine = DEFAULT_MACHINE,
+    machine: MachineSettings = DEFAULT_MACHINE,
     zones: Iterable[str] | None = None,
     reservations: Iterable[Reservation] = (),
     keys: ReservationLabels = DEFAULT_LABELS,
@@ -101,7 +101,7 @@ def instance_types(
     facts: Facts,
     region: str,
     *,
-    machine: Machine = DEFAULT_MACHINE,
+    machine: MachineSettings = DEFAULT_MACHINE,
     zones: Iterable[str] | None = None,
     reservations: Iterable[Reservation] = (),
     keys: ReservationLabels = DEFAULT_LABELS,
@@ -131,7 +131,7 @@ class _Deriver:
     """Derives the types of one region, and keeps the parts that many of them share."""
 
     def __init__(
-        self, region: str, place: Region, zones: frozenset[str], machine: Machine, keys: ReservationLabels
+        self, region: str, place: Region, zones: frozenset[str], machine: MachineSettings, keys: ReservationLabels
     ) -> None:
         self._place = place
         self._zones = zones
@@ -193,7 +193,7 @@ class _Deriver:
 # -- capacity and overhead -----------------------------------------------------------------------------------------------
 
 
-def capacity(facts: TypeFacts, machine: Machine = DEFAULT_MACHINE) -> dict[str, int]:
+def capacity(facts: TypeFacts, machine: MachineSettings = DEFAULT_MACHINE) -> dict[str, int]:
     """What a node of the type reports; resources it has none of are left out."""
     memory = _visible_mib(facts) - vm_overhead_mib(facts, machine.vm_memory_overhead_percent)
     found = {
@@ -215,7 +215,7 @@ def capacity(facts: TypeFacts, machine: Machine = DEFAULT_MACHINE) -> dict[str, 
     return found
 
 
-def _ephemeral_storage(facts: TypeFacts, machine: Machine) -> int:
+def _ephemeral_storage(facts: TypeFacts, machine: MachineSettings) -> int:
     if machine.raid0 and facts.storage_gb:
         return facts.storage_gb * 10**9 * MILLI
     return machine.root_volume_gib * _GIB
@@ -236,7 +236,7 @@ def eni_pods(facts: TypeFacts, reserved_enis: int = 0) -> int:
     return usable * (facts.ipv4_per_interface - 1) + 2 if usable else 0
 
 
-def _pods(facts: TypeFacts, machine: Machine) -> int:
+def _pods(facts: TypeFacts, machine: MachineSettings) -> int:
     kubelet = machine.kubelet
     pods = eni_pods(facts, machine.reserved_enis) if kubelet.max_pods is None else kubelet.max_pods
     return min(pods, kubelet.pods_per_core * facts.vcpus) if kubelet.pods_per_core else pods

@@ -72,7 +72,7 @@ def reserve(
     return tuple(_reserved(t, by_type.get(t.name, ()), keys, silent) for t in types)
 
 
-class Standing(Value):
+class ReservationStanding(Value):
     """A reservation, and what keeps anybody from buying out of it."""
 
     reservation: Reservation
@@ -84,18 +84,20 @@ class Standing(Value):
 
 def standings(
     types: Iterable[InstanceType], reservations: Iterable[Reservation], now: datetime
-) -> tuple[Standing, ...]:
+) -> tuple[ReservationStanding, ...]:
     """How each reservation stands, in order of id."""
     wrong = misplaced(types, reservations := sorted(reservations, key=lambda each: each.id))
     return tuple(_standing(each, wrong.get(each.id, ""), now) for each in reservations)
 
 
-def _standing(reservation: Reservation, misplacement: str, now: datetime) -> Standing:
+def _standing(reservation: Reservation, misplacement: str, now: datetime) -> ReservationStanding:
     if reservation.ended(now):
-        return Standing(reservation=reservation, problem="it has ended")
+        return ReservationStanding(reservation=reservation, problem="it has ended")
     if misplacement:
-        return Standing(reservation=reservation, problem=misplacement, misplaced=True)
-    return Standing(reservation=reservation, problem="" if reservation.count > 0 else "nothing is left of it")
+        return ReservationStanding(reservation=reservation, problem=misplacement, misplaced=True)
+    return ReservationStanding(
+        reservation=reservation, problem="" if reservation.count > 0 else "nothing is left of it"
+    )
 
 
 def misplaced(types: Iterable[InstanceType], reservations: Iterable[Reservation]) -> Mapping[str, str]:

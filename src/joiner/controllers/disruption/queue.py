@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from joiner.clock import Clock
-from joiner.controllers.provisioning.claimwriter import Claims, Wish
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
 from joiner.controllers.status import StatusEdit
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
@@ -54,7 +54,7 @@ class Command(Value):
     """`Unhealthy`, `Drifted`, `Empty`, `Underutilized`."""
     candidates: tuple[StateNode, ...]
     """The nodes that go; each has a node and a claim."""
-    replacements: tuple[Wish, ...] = ()
+    replacements: tuple[ClaimRequest, ...] = ()
     replicas: NodePool | None = None
     """A pool that keeps a number of nodes: one new claim of its template takes the place of each candidate."""
     nominated: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class _Running:
         return tuple(each.claim for each in self.command.candidates if each.claim is not None)
 
 
-class Commands(Reconciler):
+class CommandQueue(Reconciler):
     """Carries commands out, several at once. Others ask `owns` before they decide about a node."""
 
     name = "disruption.queue"
@@ -94,7 +94,7 @@ class Commands(Reconciler):
         informers: Informers,
         cluster: Cluster,
         managed: Managed,
-        claims: Claims,
+        claims: ClaimWriter,
         clock: Clock,
         recorder: Recorder,
         metrics: Metrics,

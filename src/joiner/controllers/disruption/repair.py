@@ -15,8 +15,8 @@ from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
 from joiner.cloud.repair import RepairPolicy
 from joiner.controllers.disruption import queue
-from joiner.controllers.disruption.queue import Command, Commands
-from joiner.controllers.provisioning.claimwriter import Wish
+from joiner.controllers.disruption.queue import Command, CommandQueue
+from joiner.controllers.provisioning.claimwriter import ClaimRequest
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import budgets, candidates, repair, simulate, terminatefirst
@@ -59,7 +59,7 @@ HEARING_TRIES: Final = 60
 REBOOT_DECISION: Final = "reboot"
 
 
-class Patient(NamedTuple):
+class BrokenNode(NamedTuple):
     """A broken node whose time has come."""
 
     each: StateNode
@@ -102,7 +102,7 @@ class Repair(Reconciler):
         cluster: Cluster,
         managed: Managed,
         catalogs: Catalogs,
-        commands: Commands,
+        commands: CommandQueue,
         clock: Clock,
         recorder: Recorder,
         metrics: Metrics,
@@ -156,9 +156,9 @@ class Repair(Reconciler):
     def _tell_eligible(self, number: int) -> None:
         self._metrics.voluntary_disruption_eligible_nodes.labels(reason=repair.REASON.lower()).set(number)
 
-    def _patients(self, snapshot: Snapshot, now: datetime) -> tuple[list[Patient], Result]:
+    def _patients(self, snapshot: Snapshot, now: datetime) -> tuple[list[BrokenNode], Result]:
         """Those whose time has come, the most urgent first; and when the next one's comes."""
-        found: list[Patient] = []
+        found: list[BrokenNode] = []
         waits: list[Result] = []
         for each in snapshot.nodes:
             node, claim = each.node, each.claim
@@ -172,10 +172,10 @@ class Repair(Reconciler):
                 waits.append(Result((due - now).total_seconds()))
             diagnosis = repair.diagnose(ailments, self._policies, now)
             if diagnosis is not None:
-                found.append(Patient(each, node, claim, diagnosis, repair.drain_bound(diagnosis.bound, claim)))
+                found.append(BrokenNode(each, node, claim, diagnosis, repair.drain_bound(diagnosis.bound, claim)))
         return sorted(found, key=lambda patient: self._urgency(patient, now)), soonest(*waits)
 
-    def _urgency(self, patient: Patient, now: datetime) -> tuple[float, float, str]:
+    def _urgency(self, patient: BrokenNode, now: datetime) -> tuple[float, float, str]:
         ours = self._options.gates.pod_deletion_cost_management
         pods = [pod for pod in patient.each.pods if podrules.is_reschedulable(pod)]
         cost = disturbance(pods, patient.claim, now, deletion_cost_is_ours=ours)
@@ -183,7 +183,7 @@ class Repair(Reconciler):
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
-    async def _treat(self, patient: Patient, snapshot: Snapshot, now: datetime) -> bool:
+    async def _treat(self, patient: BrokenNode, snapshot: Snapshot, now: datetime) -> bool:
         """Do something about the node, if that is allowed; whether anything was begun."""
         each = patient.each
         objection = candidates.repair_objection(each, self._budgets(each.pods), now, bounded=patient.bound is not None)
@@ -215,7 +215,7 @@ class Repair(Reconciler):
                 found.setdefault(budget.metadata.namespace, []).append(budget)
         return found
 
-    def _blocked(self, patient: Patient, why: str) -> bool:
+    def _blocked(self, patient: BrokenNode, why: str) -> bool:
         self._tell((patient.node, patient.claim), "DisruptionBlocked", f"it cannot be repaired: {why}")
         return False
 
@@ -223,7 +223,7 @@ class Repair(Reconciler):
         for thing in things:
             self._recorder.publish(thing, reason, message, dedupe=dedupe)
 
-    def _is_frozen(self, patient: Patient, pool: NodePool) -> bool:
+    def _is_frozen(self, patient: BrokenNode, pool: NodePool) -> bool:
         """Whether so many nodes of the pool are broken that something else must be wrong."""
         nodes = [each for each in self._informers.all(Node) if each.metadata.labels.get(labels.NODEPOOL) == pool.name]
         broken = sum(each.name in self._broken for each in nodes)
@@ -236,7 +236,7 @@ class Repair(Reconciler):
         self._tell((patient.node, patient.claim, pool), "NodeRepairBlocked", message)
         return True
 
-    def _has_budget(self, patient: Patient, pool: NodePool, snapshot: Snapshot, now: datetime) -> bool:
+    def _has_budget(self, patient: BrokenNode, pool: NodePool, snapshot: Snapshot, now: datetime) -> bool:
         if not patient.each.initialized or budgets.left(pool, snapshot.nodes, repair.REASON, now) > 0:
             return True
         message = f"its budgets let no node go for reason {repair.REASON} now"
@@ -245,7 +245,7 @@ class Repair(Reconciler):
 
     # -- how ----------------------------------------------------------------------------------------------------------
 
-    async def _replace(self, patient: Patient, snapshot: Snapshot) -> bool:
+    async def _replace(self, patient: BrokenNode, snapshot: Snapshot) -> bool:
         """Have other nodes ready for everything on it, then let it go."""
         uid = patient.claim.metadata.uid
         options, _ = await self._pools.options(snapshot)
@@ -262,7 +262,9 @@ class Repair(Reconciler):
         self._in_vain[uid] = known
         return self._blocked(patient, known.obstacle)
 
-    def _rehearsed(self, patient: Patient, snapshot: Snapshot, options: tuple[PoolOption, ...]) -> simulate.Rehearsal:
+    def _rehearsed(
+        self, patient: BrokenNode, snapshot: Snapshot, options: tuple[PoolOption, ...]
+    ) -> simulate.SimulatedPlan:
         """What would happen if it went, and these pools could buy what others need."""
         gone = (patient.each,)
         question = simulate.question_without(
@@ -284,8 +286,8 @@ class Repair(Reconciler):
         return tried
 
     def _after_it(
-        self, patient: Patient, snapshot: Snapshot, options: tuple[PoolOption, ...]
-    ) -> simulate.Rehearsal | None:
+        self, patient: BrokenNode, snapshot: Snapshot, options: tuple[PoolOption, ...]
+    ) -> simulate.SimulatedPlan | None:
         """What would happen once its place in a reservation is free; nothing if it has none, or is not to go first."""
         reservation = terminatefirst.reservation_of(patient.each, self._vocabulary)
         if not reservation or not self._options.gates.terminate_first_repair:
@@ -293,7 +295,7 @@ class Repair(Reconciler):
         freed = terminatefirst.credited(options, reservation)
         return self._rehearsed(patient, snapshot, freed) if freed is not options else None
 
-    async def _replace_static(self, patient: Patient, pool: NodePool, catalog: Catalog) -> bool:
+    async def _replace_static(self, patient: BrokenNode, pool: NodePool, catalog: Catalog) -> bool:
         """One for one, if the limit leaves room for one more; if not, the old one first, where that is wanted."""
         staying = [each for each in self._cluster.claims_of(pool.name) if not claimconditions.is_leaving(each)]
         if pool.spec.replicas is not None and len(staying) > pool.spec.replicas:
@@ -313,7 +315,7 @@ class Repair(Reconciler):
         finally:
             self._cluster.release(pool.name, granted)
 
-    async def _first(self, patient: Patient, pool: NodePool, reason: str, problem: str, *, helps: bool) -> bool:
+    async def _first(self, patient: BrokenNode, pool: NodePool, reason: str, problem: str, *, helps: bool) -> bool:
         """Let a node of a pool with a number of nodes go first, where that is wanted and helps; another one follows by itself."""
         usable = is_true(pool.status.conditions, READY) and pool.metadata.deletion_timestamp is None
         if not helps or not usable:
@@ -322,7 +324,7 @@ class Repair(Reconciler):
             return self._blocked(patient, f"{problem}; the feature gate TerminateFirstRepair would let it go first")
         return await self._go_first(patient, reason)
 
-    async def _go_first(self, patient: Patient, reason: str, nominated: tuple[str, ...] = ()) -> bool:
+    async def _go_first(self, patient: BrokenNode, reason: str, nominated: tuple[str, ...] = ()) -> bool:
         command = replace(self._command(patient, queue.TERMINATE_FIRST), nominated=nominated)
         if not await self._commands.start(command):
             return False
@@ -331,7 +333,7 @@ class Repair(Reconciler):
         ).inc()
         return True
 
-    def _command(self, patient: Patient, decision: str) -> Command:
+    def _command(self, patient: BrokenNode, decision: str) -> Command:
         return Command(
             reason=repair.REASON,
             candidates=(patient.each,),
@@ -340,7 +342,7 @@ class Repair(Reconciler):
             condition=patient.diagnosis.condition,
         )
 
-    async def _reboot(self, patient: Patient) -> bool:
+    async def _reboot(self, patient: BrokenNode) -> bool:
         """Write down that the machine is to be restarted; who does it reads it there."""
         try:
             claim = await self._client.get(NodeClaim, patient.claim.name)
@@ -385,9 +387,9 @@ def _annotations(claim: NodeClaim, bound: Duration | None) -> dict[str, str]:
     return kept if bound is None else {**kept, claimconditions.REBOOT_GRACE: bound.text()}
 
 
-def _wishes(tried: simulate.Rehearsal) -> tuple[Wish, ...]:
+def _wishes(tried: simulate.SimulatedPlan) -> tuple[ClaimRequest, ...]:
     options = {each.pool.name: each for each in tried.question.pools}
     pods = {pod.key: pod for pod in tried.question.pods}
     return tuple(
-        Wish(each, options[each.nodepool], tuple(pods[key] for key in each.pods)) for each in tried.replacements
+        ClaimRequest(each, options[each.nodepool], tuple(pods[key] for key in each.pods)) for each in tried.replacements
     )

@@ -1,1 +1,1 @@
-"""TODO."""
+"""NodeOverlays and InstanceType settings: their status, and what they change in catalogues."""

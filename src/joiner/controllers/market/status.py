@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.admission.runtime import overlay_problems, settings_problems
 from joiner.catalog import explain
 from joiner.catalog.build import Catalog
@@ -157,7 +157,7 @@ class SettingsStatus(_Evaluation):
         return Result(AGAIN_S)
 
 
-def _validate(edit: StatusEdit[Any], problems: Iterable[Problem]) -> None:
+def _validate(edit: StatusEdit[Any], problems: Iterable[FieldProblem]) -> None:
     wrong = [str(each) for each in problems if each.is_error]
     if wrong:
         edit.false("ValidationSucceeded", reason="RuntimeValidation", message="; ".join(wrong)[:4096])

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Controllers of Nodes: termination, eviction, reboot, legacy repair."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Controllers of NodeClaims: life cycle, conditions, expiration, garbage collection, consistency."""

@@ -34,7 +34,7 @@ YOUNG: Final = timedelta(hours=1)
 """So long a claim's type is not looked up: it was bought from the list it would be looked up in."""
 
 
-class Marks(Reconciler):
+class ClaimConditions(Reconciler):
     """Says on each claim whether it drifted and whether it may be consolidated."""
 
     name = "nodeclaim.disruption"

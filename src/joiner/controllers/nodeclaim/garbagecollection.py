@@ -24,7 +24,7 @@ SETTLED: Final = timedelta(seconds=30)
 """A machine younger than this is left alone."""
 
 
-class Garbage(Reconciler):
+class ClaimGarbageCollection(Reconciler):
     """Compares claims and machines. What it does away with was looked at once more, live, just before."""
 
     name = "nodeclaim.garbagecollection"

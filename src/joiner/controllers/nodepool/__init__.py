@@ -1,1 +1,1 @@
-"""TODO."""
+"""Controllers of NodePools: readiness, counted resources, registration health, static capacity."""

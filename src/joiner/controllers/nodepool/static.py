@@ -11,7 +11,7 @@ from typing import Final
 from joiner.clock import Clock
 from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
-from joiner.controllers.provisioning.claimwriter import Claims
+from joiner.controllers.provisioning.claimwriter import ClaimWriter
 from joiner.disruption.cost import disturbance
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
@@ -55,7 +55,7 @@ class StaticProvisioning(Reconciler):
     watches = _WATCHES
 
     def __init__(
-        self, *, informers: Informers, cluster: Cluster, managed: Managed, catalogs: Catalogs, claims: Claims
+        self, *, informers: Informers, cluster: Cluster, managed: Managed, catalogs: Catalogs, claims: ClaimWriter
     ) -> None:
         self._informers = informers
         self._cluster = cluster

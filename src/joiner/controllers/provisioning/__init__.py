@@ -1,1 +1,1 @@
-"""TODO."""
+"""Pending pods to NodeClaims: batching, the plan, writing claims, back-off after failed launches, buffers."""

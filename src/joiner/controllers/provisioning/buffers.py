@@ -35,7 +35,7 @@ Scalable = Deployment | StatefulSet | ReplicaSet
 SCALABLE: Final[Mapping[str, type[Scalable]]] = {kind.kind: kind for kind in (Deployment, StatefulSet, ReplicaSet)}
 
 
-class Room:
+class VirtualPods:
     """The virtual pods of all buffers, made anew only where something changed."""
 
     def __init__(self, *, client: Client, informers: Informers, cluster: Cluster, clock: Clock) -> None:
@@ -138,7 +138,9 @@ class CapacityBuffers(Reconciler):
 
     name = "capacitybuffer"
 
-    def __init__(self, *, client: Client, informers: Informers, clock: Clock, batcher: Batcher, room: Room) -> None:
+    def __init__(
+        self, *, client: Client, informers: Informers, clock: Clock, batcher: Batcher, room: VirtualPods
+    ) -> None:
         self._client = client
         self._informers = informers
         self._clock = clock

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
 from joiner.clock import Clock
-from joiner.controllers.provisioning.launchretries import NOW, UNDECIDED, Turns, Wanted
+from joiner.controllers.provisioning.launchretries import NOW, UNDECIDED, LaunchRetries, Wanted
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import ALONE, Backoff, Reconciler, Result
 from joiner.kube.errors import AlreadyExists, Invalid, KubeError, NotFound, Throttled, Unreachable
@@ -48,7 +48,7 @@ UNSEEN_S: Final = 15.0
 """How long a watch may take to tell of a claim that we wrote."""
 
 
-class Wish(NamedTuple):
+class ClaimRequest(NamedTuple):
     """A claim to write, the pool as it was planned with, and the pods it is for."""
 
     planned: PlannedClaim
@@ -56,14 +56,14 @@ class Wish(NamedTuple):
     pods: tuple[Pod, ...]
 
 
-class Outcome(NamedTuple):
+class WriteOutcome(NamedTuple):
     """The claim that was written, or why there is none."""
 
     claim: NodeClaim | None
     problem: str = ""
 
 
-class Claims:
+class ClaimWriter:
     """Writes claims."""
 
     def __init__(
@@ -82,14 +82,14 @@ class Claims:
         self._metrics = metrics
         self._vocabulary = vocabulary
         self._random = random
-        self.turns = Turns(cluster=cluster, clock=clock)
+        self.turns = LaunchRetries(cluster=cluster, clock=clock)
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
-    async def buy(self, wishes: Sequence[Wish], *, reason: str = PROVISIONED) -> tuple[Outcome, ...]:
+    async def buy(self, wishes: Sequence[ClaimRequest], *, reason: str = PROVISIONED) -> tuple[WriteOutcome, ...]:
         """Write a claim for each wish that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
-        outcomes: list[Outcome] = []
+        outcomes: list[WriteOutcome] = []
         queue = tuple(zip(wishes, self.turns.of([wanted(wish) for wish in wishes]), strict=True))
         for start in range(0, len(queue), AT_ONCE):
             batch = queue[start : start + AT_ONCE]
@@ -103,13 +103,13 @@ class Claims:
                 claim = None if problem or room.pool is None else dynamic_claim(wish, room.pool)
                 writing.append(_Writing(claim, wish.pods, problem, wanted(wish)))
             await asyncio.gather(*(self._write(each, reason) for each in writing if each.claim is not None))
-            outcomes.extend(Outcome(each.stored, each.problem) for each in writing)
+            outcomes.extend(WriteOutcome(each.stored, each.problem) for each in writing)
             for each in writing:
                 if each.error is not None:
                     raise each.error
         return tuple(outcomes)
 
-    def _waits(self, wish: Wish, turn_at: float) -> str:
+    def _waits(self, wish: ClaimRequest, turn_at: float) -> str:
         what = f"NodePool {wish.planned.nodepool}: claims for the same machines got none when they were last tried"
         if turn_at == UNDECIDED:
             return f"{what}; one claim tries whether that is over"
@@ -200,7 +200,7 @@ class _Room:
         self._left = {name: amount - option.used.get(name, 0) for name, amount in limits.items()}
         self.problem = _unusable(pool, option.pool.name)
 
-    def take(self, wish: Wish) -> str:
+    def take(self, wish: ClaimRequest) -> str:
         """Count a claim against the limits; gives why that cannot be."""
         takes = {NODES: MILLI, **most(self._catalog, (each.name for each in wish.planned.options), self._left)}
         over = sorted(name for name in self._left if takes[name] > self._left[name])
@@ -226,7 +226,7 @@ class Unseen(Reconciler):
     workers = 1
     keys_at_start = (ALONE,)
 
-    def __init__(self, *, client: Client, cluster: Cluster, clock: Clock, claims: Claims) -> None:
+    def __init__(self, *, client: Client, cluster: Cluster, clock: Clock, claims: ClaimWriter) -> None:
         self._client = client
         self._cluster = cluster
         self._clock = clock
@@ -246,7 +246,7 @@ class Unseen(Reconciler):
         return Result(0.0)
 
 
-def wanted(wish: Wish) -> Wanted:
+def wanted(wish: ClaimRequest) -> Wanted:
     """As what the claim of a wish may be launched."""
     return Wanted(wish.planned.nodepool, wish.planned, wish.option.catalog)
 
@@ -254,7 +254,7 @@ def wanted(wish: Wish) -> Wanted:
 # -- what is written --------------------------------------------------------------------------------------------------
 
 
-def dynamic_claim(wish: Wish, pool: NodePool) -> NodeClaim:
+def dynamic_claim(wish: ClaimRequest, pool: NodePool) -> NodeClaim:
     """The claim of a plan: the types it may be, cheapest first, and everything that the pool's template says."""
     planned, catalog = wish.planned, wish.option.catalog
     requirements = planned.requirements.without(labels.HOSTNAME)

@@ -95,7 +95,7 @@ class _Reduced(NamedTuple):
     made: Catalog
 
 
-class Turns:
+class LaunchRetries:
     """Remembers what failed, for each pool."""
 
     def __init__(self, *, cluster: Cluster, clock: Clock) -> None:

@@ -15,7 +15,7 @@ from joiner.model.meta import replace
 from joiner.model.nodepool import NodePool
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
 from joiner.options import Options
-from joiner.scheduling.plan import Reason
+from joiner.scheduling.plan import RefusalReason
 from joiner.scheduling.pods.defaultspread import Defaults, Selectors, with_defaults
 from joiner.scheduling.problem import Policy, PoolOption, Problem
 from joiner.scheduling.report.refusal import EVERY_POOL
@@ -49,13 +49,13 @@ class Pools:
         moments = (self._catalogs.stale_since(each.pool.name) for each in options)
         return min(filter(None, moments), default=None)
 
-    async def options(self, snapshot: Snapshot) -> tuple[tuple[PoolOption, ...], tuple[Reason, ...]]:
+    async def options(self, snapshot: Snapshot) -> tuple[tuple[PoolOption, ...], tuple[RefusalReason, ...]]:
         """The pools that may be asked, by name; and why others are left out, or that there are none.
 
         One that fails never stops the others.
         """
         options: list[PoolOption] = []
-        skipped: list[Reason] = []
+        skipped: list[RefusalReason] = []
         for pool in self._informers.all(NodePool):
             if not self._managed.pool(pool) or pool.spec.replicas is not None or pool.metadata.deletion_timestamp:
                 continue
@@ -72,7 +72,7 @@ class Pools:
             used = used_by(snapshot, pool.name, pool.spec.limits, catalog)
             options.append(PoolOption(pool=pool, catalog=catalog, used=used))
         if not options and not skipped:
-            skipped.append(Reason(rule="nodepool", object=EVERY_POOL, message=NO_POOL))
+            skipped.append(RefusalReason(rule="nodepool", object=EVERY_POOL, message=NO_POOL))
         return tuple(options), tuple(skipped)
 
 
@@ -100,8 +100,8 @@ def nothing_to_buy(catalog: Catalog) -> str:
     return ALL_TAKEN if not ways.complement and ways.values == {labels.RESERVED} else NOTHING_TO_BUY
 
 
-def _left_out(pool: NodePool, why: str) -> Reason:
-    return Reason(rule="nodepool", object=f"NodePool {pool.name}", message=f"left out: {why}")
+def _left_out(pool: NodePool, why: str) -> RefusalReason:
+    return RefusalReason(rule="nodepool", object=f"NodePool {pool.name}", message=f"left out: {why}")
 
 
 def _why_not(pool: NodePool) -> str:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple, Protocol
 from joiner.clock import Clock
 from joiner.cloud.catalogcache import Catalogs
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.controllers.provisioning.claimwriter import Claims, Wish, wanted
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, wanted
 from joiner.controllers.provisioning.launchretries import Choice
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
-from joiner.controllers.provisioning.reporting import CONTROLLER, Teller, real_pods
+from joiner.controllers.provisioning.reporting import CONTROLLER, PlanReporter, real_pods
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
 from joiner.kube.informer import Informers
@@ -31,7 +31,7 @@ from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.observe.planningduration import Planning
 from joiner.options import Options
-from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.schedule import schedule
@@ -145,7 +145,7 @@ class Provisioner(Reconciler):
         cluster: Cluster,
         managed: Managed,
         catalogs: Catalogs,
-        claims: Claims,
+        claims: ClaimWriter,
         batcher: Batcher,
         clock: Clock,
         recorder: Recorder,
@@ -166,7 +166,7 @@ class Provisioner(Reconciler):
         self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
         self._compute = compute
         self._policy = policy_of(options)
-        self._teller = Teller(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
+        self._teller = PlanReporter(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
         self._planning = Planning(metrics, clock, CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
@@ -241,12 +241,12 @@ class Provisioner(Reconciler):
         # Should the same be asked again after a purchase, what was bought is gone.
         self._probed = None if wishes else question
 
-    async def _lone_wishes(self, question: Problem) -> tuple[Wish, ...]:
+    async def _lone_wishes(self, question: Problem) -> tuple[ClaimRequest, ...]:
         """For each part of what the pods could be bought, as far as the parts share nothing, the wish of a single pod.
 
         Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
         """
-        pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[Wish]()
+        pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[ClaimRequest]()
         wishes = _wishes(await self._planned(question), question)
         start = self._probes % len(wishes) if wishes else 0
         for wish in (*wishes[start:], *wishes[:start]):
@@ -264,7 +264,9 @@ class Provisioner(Reconciler):
         until = ((pod, self._cluster.rests_until(pod)) for pod in question.pods if not is_virtual(pod))
         return tuple(_rests(pod, moment) for pod, moment in until if moment is not None and now < moment)
 
-    async def _answer(self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[Reason, ...]) -> Plan:
+    async def _answer(
+        self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[RefusalReason, ...]
+    ) -> Plan:
         """Plan, tell, write. What was not written as planned is planned for again."""
         self._answered = None
         self._teller.question(question)
@@ -297,13 +299,13 @@ def _rests(pod: Pod, until: datetime) -> Refusal:
         "nodes that were bought for it joined and did not take it: they have less than their type promises, or others took"
         f" the room; the next one is bought at {until:%H:%M:%S} UTC at the earliest"
     )
-    reason = Reason(rule="disappointed", object=f"Pod {pod.key}", message=message)
+    reason = RefusalReason(rule="disappointed", object=f"Pod {pod.key}", message=message)
     return Refusal(pod=pod.key, reasons=(reason,))
 
 
-def _wishes(plan: Plan, question: Problem) -> tuple[Wish, ...]:
+def _wishes(plan: Plan, question: Problem) -> tuple[ClaimRequest, ...]:
     options, known = {each.pool.name: each for each in question.pools}, real_pods(question)
     return tuple(
-        Wish(each, options[each.nodepool], tuple(known[key] for key in each.pods if key in known))
+        ClaimRequest(each, options[each.nodepool], tuple(known[key] for key in each.pods if key in known))
         for each in plan.claims
     )

@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import Final
 
 from joiner.clock import Clock
-from joiner.controllers.provisioning.claimwriter import Outcome
+from joiner.controllers.provisioning.claimwriter import WriteOutcome
 from joiner.controllers.provisioning.pools import nothing_to_buy
 from joiner.model.pod import Pod
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
-from joiner.scheduling.plan import Plan, Reason, Refusal
+from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.pods.effectivezone import effective_zone
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.refusal import EVERY_POOL
 from joiner.state.cluster import Cluster
@@ -29,7 +29,7 @@ def real_pods(question: Problem) -> dict[str, Pod]:
     return {pod.key: pod for pod in question.pods if not is_virtual(pod)}
 
 
-class Teller:
+class PlanReporter:
     """Tells what was found and what was decided. Virtual pods are never spoken of."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Teller:
         for each in question.pools:
             if not each.catalog.eligible:
                 self._recorder.publish(each.pool, "NoCompatibleInstanceTypes", nothing_to_buy(each.catalog))
-        shelf = Shelf(question.storage, question.vocabulary)
+        shelf = VolumeIndex(question.storage, question.vocabulary)
         pods = real_pods(question).values()
         zones = Counter(effective_zone(pod, shelf, question.vocabulary) for pod in pods)
         gauge = self._metrics.scheduler_pending_pods_by_effective_zone_count
@@ -69,7 +69,7 @@ class Teller:
             if any(pod in known for pod in pods):
                 self._cluster.nominate(name, until)
 
-    def plan(self, plan: Plan, question: Problem, skipped: tuple[Reason, ...]) -> None:
+    def plan(self, plan: Plan, question: Problem, skipped: tuple[RefusalReason, ...]) -> None:
         """Who goes where, and who does not."""
         known = real_pods(question)
         self._times(plan, known)
@@ -85,7 +85,7 @@ class Teller:
                 self._refused(known[refusal.pod], _with_pools(refusal, skipped))
         self._counts(plan)
 
-    def outcomes(self, outcomes: tuple[Outcome, ...], plan: Plan, question: Problem) -> None:
+    def outcomes(self, outcomes: tuple[WriteOutcome, ...], plan: Plan, question: Problem) -> None:
         """What became of the claims of a plan."""
         known, until = real_pods(question), self._clock.now() + self._promised_for
         for outcome, planned in zip(outcomes, plan.claims, strict=True):
@@ -114,7 +114,7 @@ class Teller:
     def _placed(self, pod: Pod, name: str) -> None:
         self._recorder.publish(pod, "Nominated", f"Pod should schedule on {name}")
 
-    def _refused(self, pod: Pod, reasons: Iterable[Reason]) -> None:
+    def _refused(self, pod: Pod, reasons: Iterable[RefusalReason]) -> None:
         if declines_us(pod):
             return
         message = "; ".join(f"{each.object}: {each.message}" for each in reasons)
@@ -126,7 +126,7 @@ class Teller:
         self._metrics.scheduler_unschedulable_pods_count.labels(controller=CONTROLLER).set(len(plan.refusals) - ignored)
 
 
-def _with_pools(refusal: Refusal, skipped: tuple[Reason, ...]) -> tuple[Reason, ...]:
+def _with_pools(refusal: Refusal, skipped: tuple[RefusalReason, ...]) -> tuple[RefusalReason, ...]:
     """Why a pod is refused. Of pools that could not be asked, whoever left them out knows better than the plan."""
     if refusal.ignored or not skipped:
         return refusal.reasons

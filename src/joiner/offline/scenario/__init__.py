@@ -1,1 +1,1 @@
-"""TODO."""
+"""Scheduling scenarios as JSON, the format of the differential tests: reader and answer."""

@@ -74,7 +74,7 @@ class WirePod(Value):
     status: PodStatus = PodStatus()
 
 
-class Options(Value):
+class ScenarioOptions(Value):
     """The knobs. Those that only concern time and workers have no meaning here: effort is counted in work."""
 
     preference_policy: Literal["", "Respect", "Ignore"] = ""
@@ -106,7 +106,7 @@ class WireScenario(Value):
     bound_pods: tuple[WirePod, ...] = ()
     deleting_nodes: tuple[str, ...] = ()
     objects: tuple[Raw, ...] = ()
-    options: Options = Options()
+    options: ScenarioOptions = ScenarioOptions()
 
 
 _READERS: Final[dict[type, Callable[[Any], Any]]] = {Quantity: quantity.parse, Duration: Duration.parse}

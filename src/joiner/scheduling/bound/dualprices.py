@@ -42,7 +42,7 @@ _DEAREST: Final = 1e5
 
 
 @dataclass(frozen=True)
-class Rents:
+class DualPrices:
     """What is charged for each row of each kind."""
 
     rows: Floats
@@ -66,7 +66,7 @@ class Certificate:
     """What is charged for the number of nodes."""
 
 
-def proven(relaxation: Relaxation, rents: Rents) -> Certificate:
+def proven(relaxation: Relaxation, rents: DualPrices) -> Certificate:
     """The bound that follows from some rents, whoever found them; where they ask too much of a kind they are lowered."""
     kinds = relaxation.kinds
     free = kinds.limits < 0
@@ -115,7 +115,7 @@ def _charged(relaxation: Relaxation, cuts: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class FractionalPlan:
     """A plan in pieces: what would be bought if pods and nodes could be cut."""
 
     nodes: Floats
@@ -126,13 +126,13 @@ class Pieces:
     """What one pod of each demand pays, where it pays least; infinite for those who can only go where room is limited."""
 
 
-def climbed(relaxation: Relaxation, steps: int = STEPS) -> Rents:
+def climbed(relaxation: Relaxation, steps: int = STEPS) -> DualPrices:
     """The best rents met on the way uphill."""
     width, free = relaxation.parts.shape[1], relaxation.kinds.limits < 0
     best = _for_one_node(relaxation)
     best_price = proven(relaxation, best).price
     for rents, worth, _, _ in _walk(relaxation, 0, steps, _even(relaxation)):
-        tried = Rents(rents[:, :width], rents[:, width:], np.zeros(len(relaxation.cuts)))
+        tried = DualPrices(rents[:, :width], rents[:, width:], np.zeros(len(relaxation.cuts)))
         if not free.all():
             tried = _with_limited(relaxation, tried, np.where(np.isfinite(worth), worth, 0.0))
         price = proven(relaxation, tried).price
@@ -141,7 +141,7 @@ def climbed(relaxation: Relaxation, steps: int = STEPS) -> Rents:
     return best
 
 
-def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
+def in_pieces(relaxation: Relaxation, steps: int) -> FractionalPlan:
     """Who is whose customer on the way uphill, on average over the later half: close to a cheapest plan in pieces.
 
     Kinds that have next to no customers after the first steps will hardly ever have any, and are left behind.
@@ -163,7 +163,7 @@ def in_pieces(relaxation: Relaxation, steps: int) -> Pieces:
     pods = np.zeros(relaxation.usable.T.shape)
     pods[kept] = found / max(1, steps - (steps + 1) // 2)
     rows = _taken(relaxation, pods)[:, : relaxation.parts.shape[1]]
-    return Pieces(rows.max(axis=1, initial=0.0), pods.T, worth)
+    return FractionalPlan(rows.max(axis=1, initial=0.0), pods.T, worth)
 
 
 def _only_choice(usable: Mask, taken: Floats) -> Mask:
@@ -220,7 +220,7 @@ def _taken(relaxation: Relaxation, pods: Floats) -> Floats:
     return np.concatenate([rows, pods @ relaxation.crowding.T], axis=1) if relaxation.crowds else rows
 
 
-def _with_limited(relaxation: Relaxation, rents: Rents, worth: Floats) -> Rents:
+def _with_limited(relaxation: Relaxation, rents: DualPrices, worth: Floats) -> DualPrices:
     """Let each kind of which there are only so many charge, on its one best row, as much as its customers are worth."""
     rows = rents.rows.copy()
     for kind in np.flatnonzero(relaxation.kinds.limits >= 0):
@@ -232,10 +232,10 @@ def _with_limited(relaxation: Relaxation, rents: Rents, worth: Floats) -> Rents:
         row = int(np.argmin(needed))
         if np.isfinite(needed[row]):
             rows[kind, row] = needed[row]
-    return Rents(rows, rents.crowds, rents.cuts)
+    return DualPrices(rows, rents.crowds, rents.cuts)
 
 
-def _for_one_node(relaxation: Relaxation) -> Rents:
+def _for_one_node(relaxation: Relaxation) -> DualPrices:
     """All the rent for the number of nodes of whatever demand alone costs most that way."""
     kinds, cuts = relaxation.kinds, np.zeros(len(relaxation.cuts))
     least = [
@@ -245,13 +245,13 @@ def _for_one_node(relaxation: Relaxation) -> Rents:
         best = int(np.argmax(least))
         cuts[best] = least[best] / relaxation.cuts[best][0]
     shape = relaxation.parts.shape
-    return Rents(np.zeros(shape[:2]), np.zeros((shape[0], len(relaxation.crowds))), cuts)
+    return DualPrices(np.zeros(shape[:2]), np.zeros((shape[0], len(relaxation.crowds))), cuts)
 
 
 # -- with a solver -------------------------------------------------------------------------------------------------------
 
 
-def solved(relaxation: Relaxation) -> tuple[Rents, bool] | None:
+def solved(relaxation: Relaxation) -> tuple[DualPrices, bool] | None:
     """The best rents there are, and whether the solver got to the end; nothing where no solver is installed."""
     try:
         import highspy
@@ -281,7 +281,7 @@ class _Programme:
         self._unit = max(float(relaxation.prices.max(initial=0.0)), 1e-9)
         """What counts as one to the solver, so that next to nothing for reserved nodes is not lost in its tolerances."""
 
-    def solved(self) -> tuple[Rents, bool]:
+    def solved(self) -> tuple[DualPrices, bool]:
         """Solve, look for broken lines, add them, until none matters."""
         relaxation = self._relaxation
         best = first = climbed(relaxation, STEPS // 5)
@@ -306,7 +306,7 @@ class _Programme:
             lines = lines | _smallest(-excess.T, broken.T, _MORE).T
         return best, False
 
-    def _first(self, rents: Rents) -> Mask:
+    def _first(self, rents: DualPrices) -> Mask:
         usable = self._relaxation.usable
         if usable.sum() <= _ALL_AT_ONCE:
             return usable
@@ -316,18 +316,18 @@ class _Programme:
         result: Mask = usable & (near | limited | _smallest(paying, usable, _MORE))
         return result
 
-    def _filled(self, rents: Rents, first: Rents) -> Rents:
+    def _filled(self, rents: DualPrices, first: DualPrices) -> DualPrices:
         """What kinds have not charged yet of their price, charged as it was before: no line held them back."""
         kinds = self._relaxation.kinds
         charged = rents.rows.sum(axis=1) + rents.crowds.sum(axis=1) + _charged(self._relaxation, rents.cuts)
         left = np.where(kinds.limits < 0, np.maximum(kinds.prices - charged, 0.0), 0.0)
         before = first.rows.sum(axis=1) + first.crowds.sum(axis=1)
         more = np.divide(left, before, out=np.zeros(len(left)), where=before > 0)[:, None]
-        return Rents(rents.rows + more * first.rows, rents.crowds + more * first.crowds, rents.cuts)
+        return DualPrices(rents.rows + more * first.rows, rents.crowds + more * first.crowds, rents.cuts)
 
-    def _rents(self, found: Floats) -> Rents:
+    def _rents(self, found: Floats) -> DualPrices:
         rows = found[self._demands : self._cuts_at].reshape(self._kinds, self._rows)
-        return Rents(rows[:, : self._width], rows[:, self._width :], found[self._cuts_at : self._limits_at])
+        return DualPrices(rows[:, : self._width], rows[:, self._width :], found[self._cuts_at : self._limits_at])
 
     def _run(self, lines: Mask) -> tuple[Floats, float] | None:
         """Values for all columns and the sum they reach; nothing if the solver gave up."""

@@ -13,7 +13,7 @@ from joiner.scheduling.problem import Problem
 _NEXT_TO_NOTHING: Final = 1e-6
 
 
-class Part(Value):
+class BoundPart(Value):
     """Pods that ask for the same, and what each of them adds to the bound."""
 
     pod: str
@@ -28,7 +28,7 @@ class Bound(Value):
 
     price: float
     """Dollars an hour."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BoundPart, ...] = ()
     """What it is made of, the largest sums first."""
     nodes: float = 0.0
     """What it contains beside the parts, because nodes are bought whole."""
@@ -58,7 +58,7 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
     whole = (cheapest(relaxation) or 0.0) * (1 - SAFETY)
     parts = sorted(
         (
-            Part(pod=pod, count=int(count), price=float(worth))
+            BoundPart(pod=pod, count=int(count), price=float(worth))
             for pod, count, worth in zip(relaxation.pods, relaxation.counts, certificate.worth, strict=True)
         ),
         key=lambda part: (-round(part.price * part.count, 9), part.pod),

@@ -18,7 +18,7 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import DOES_NOT_EXIST, NOT_IN, Requirements
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.nodes.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.nodes.template import Template, node_rules
 from joiner.scheduling.pods.podclass import PodClass
@@ -37,7 +37,7 @@ _HAIR: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Rule:
+class RelaxedRow:
     """Which nodes a pod may be on, in its most modest form: preferences given up, any of its alternatives."""
 
     nodes: tuple[Requirements, ...]
@@ -48,7 +48,7 @@ class Rule:
 class Demand:
     """Pods that ask for the same amounts of the same nodes."""
 
-    def __init__(self, pod: str, amounts: tuple[int, ...], rule: Rule, groups: frozenset[Group]) -> None:
+    def __init__(self, pod: str, amounts: tuple[int, ...], rule: RelaxedRow, groups: frozenset[Group]) -> None:
         self.pod = pod
         self.amounts = amounts
         self.rule = rule
@@ -57,7 +57,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Kinds:
+class RelaxedKinds:
     """Nodes that can be had."""
 
     room: Floats
@@ -86,7 +86,7 @@ class Relaxation:
     """Demands of which, taken together, a node takes so many pods at most."""
     cuts: tuple[tuple[float, Mask], ...]
     """So many nodes, at the least, must be of these kinds."""
-    kinds: Kinds
+    kinds: RelaxedKinds
     dropped: tuple[str, ...]
     """Rules of the problem that the bound knows nothing of."""
 
@@ -106,11 +106,11 @@ class Relaxation:
 
 def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxation:
     """The relaxation of a problem, for the pods of these names; for all that could be placed at all if none are given."""
-    run = Run(problem, Unlimited())
+    run = FirstFit(problem, Unlimited())
     return of_demands(run, _demands(run, problem, covered))
 
 
-def of_demands(run: Run, demands: Sequence[Demand], *, to_plan: bool = False) -> Relaxation:
+def of_demands(run: FirstFit, demands: Sequence[Demand], *, to_plan: bool = False) -> Relaxation:
     """The relaxation for some demands, without those that fit nowhere.
 
     Whoever wants to plan with it has no use for the nodes that are there, nor for what only makes a bound higher.
@@ -144,7 +144,7 @@ def of_demands(run: Run, demands: Sequence[Demand], *, to_plan: bool = False) ->
 # -- demands -------------------------------------------------------------------------------------------------------------
 
 
-def _demands(run: Run, problem: Problem, covered: Collection[str] | None) -> list[Demand]:
+def _demands(run: FirstFit, problem: Problem, covered: Collection[str] | None) -> list[Demand]:
     wanted = None if covered is None else frozenset(covered)
     members: dict[int, list[str]] = {}
     for pod, each in zip(problem.pods, run.of_pod, strict=True):
@@ -176,11 +176,11 @@ def _down(amount: int, step: int) -> int:
     return amount - amount % step if step > 1 else amount
 
 
-def _rule(run: Run, each: PodClass) -> Rule:
-    return Rule(node_rules(each.pod, run.vocabulary), each.volumes.places, each.pod.spec.tolerations)
+def _rule(run: FirstFit, each: PodClass) -> RelaxedRow:
+    return RelaxedRow(node_rules(each.pod, run.vocabulary), each.volumes.places, each.pod.spec.tolerations)
 
 
-def _taints(run: Run) -> Iterator[Taint]:
+def _taints(run: FirstFit) -> Iterator[Taint]:
     for template in run.templates:
         yield from template.taints
     for node in run.nodes:
@@ -230,7 +230,7 @@ class _Offers(NamedTuple):
 class _Shop:
     """Finds the kinds of a problem: those of pools that no other makes needless, then the nodes that are there."""
 
-    def __init__(self, run: Run, rules: Sequence[Rule]) -> None:
+    def __init__(self, run: FirstFit, rules: Sequence[RelaxedRow]) -> None:
         self._run = run
         self._rules = rules
         self._excused = _excused(run)
@@ -241,13 +241,13 @@ class _Shop:
         self._limits: list[int] = []
         self._counts: list[float] = []
 
-    def kinds(self, *, nodes: bool) -> Kinds:
+    def kinds(self, *, nodes: bool) -> RelaxedKinds:
         """Every kind that some rule allows, with or without the nodes that are there."""
         self._pools()
         if nodes:
             self._nodes()
         width = len(self._run.names)
-        return Kinds(
+        return RelaxedKinds(
             room=np.array(self._room, dtype=np.float64).reshape(len(self._prices), width),
             prices=np.array(self._prices, dtype=np.float64),
             rules=np.array(self._takes, dtype=np.bool_).reshape(len(self._prices), len(self._rules)),
@@ -318,7 +318,7 @@ class _Shop:
         names = [stock.reservation_of[shape] for shape in shapes[some].tolist()]
         return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])
 
-    def _allowed(self, template: Template, rule: Rule, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
+    def _allowed(self, template: Template, rule: RelaxedRow, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
         """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
         if kept_off(template.taints, rule.tolerations):
             return []
@@ -364,7 +364,7 @@ class _Shop:
             self._counts.append(float(count))
             self._put(np.array(left, dtype=np.float64), 0.0, np.array(takes), len(self._counts) - 1)
 
-    def _stays(self, number: int, rule: Rule) -> bool:
+    def _stays(self, number: int, rule: RelaxedRow) -> bool:
         node = self._run.nodes[number]
         if kept_off(node.node.taints, rule.tolerations):
             return False
@@ -372,7 +372,7 @@ class _Shop:
         return any(own.compatible(each) for each in rule.nodes) and any(own.compatible(each) for each in rule.places)
 
 
-def _excused(run: Run) -> frozenset[str]:
+def _excused(run: FirstFit) -> frozenset[str]:
     """Labels that some pod is content not to find, or to find with some value: beside it a claim says something about them."""
     wanted: set[Requirements] = set()
     for each in run.classes:
@@ -383,8 +383,10 @@ def _excused(run: Run) -> frozenset[str]:
     )
 
 
-def _chosen(kinds: Kinds, numbers: npt.NDArray[np.int64]) -> Kinds:
-    return Kinds(kinds.room[numbers], kinds.prices[numbers], kinds.rules[numbers], kinds.limits[numbers], kinds.counts)
+def _chosen(kinds: RelaxedKinds, numbers: npt.NDArray[np.int64]) -> RelaxedKinds:
+    return RelaxedKinds(
+        kinds.room[numbers], kinds.prices[numbers], kinds.rules[numbers], kinds.limits[numbers], kinds.counts
+    )
 
 
 def charging(relaxation: Relaxation, charge: float) -> Relaxation:
@@ -458,7 +460,7 @@ def _cuts(
     yield from groups.values()
 
 
-def _dropped(run: Run) -> tuple[str, ...]:
+def _dropped(run: FirstFit) -> tuple[str, ...]:
     """Rules that are in play and not in the bound, in order of name."""
     found: set[str] = set()
     classes = [each for each in run.classes if each.number not in run.ignored]

@@ -11,7 +11,7 @@ from joiner.model.taints import Toleration, untolerated
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.pricing import rounded
 from joiner.scheduling.nodes.nodekinds import KindTable, how_many
-from joiner.scheduling.nodes.openclaim import Joined
+from joiner.scheduling.nodes.openclaim import RequirementCache
 from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.pods.podclass import PodClass
@@ -23,10 +23,12 @@ _DOMAINS_MOST: Final = 32
 _Wish = tuple[Requirements, tuple[Toleration, ...]]
 
 
-class Company:
+class AffinityDomainRanking:
     """Ranks the domains of affinity groups by what their pods cost there when they share nodes."""
 
-    def __init__(self, templates: list[Template], kinds: KindTable, joined: Joined, waiting: Mapping[int, int]) -> None:
+    def __init__(
+        self, templates: list[Template], kinds: KindTable, joined: RequirementCache, waiting: Mapping[int, int]
+    ) -> None:
         self._templates = templates
         self._kinds = kinds
         self._joined = joined

@@ -14,17 +14,17 @@ import numpy.typing as npt
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
 from joiner.scheduling.effort import Effort
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.prepared import PreparedProblem
 from joiner.scheduling.engine.pricing import Costs, cheapest, finished
-from joiner.scheduling.engine.volumepinned import Held
+from joiner.scheduling.engine.volumepinned import VolumePinnedQueue
 from joiner.scheduling.nodes.openclaim import (
     LIMITS,
     NOWHERE,
     PASSING,
     Claim,
     Fitting,
-    Openings,
-    Party,
+    PlacedPods,
+    PlacementRules,
     Refused,
     record,
     settle_waiting,
@@ -56,7 +56,7 @@ def _minds_no_host(each: PodClass, step: Step) -> bool:
     return not any(group.kind == AFFINITY and group.key == HOSTNAME for group, _ in step.groups)
 
 
-class Run:
+class FirstFit:
     """One attempt at a problem, with everything that changes on the way."""
 
     planner = "first-fit"
@@ -73,7 +73,7 @@ class Run:
         self,
         problem: Problem,
         effort: Effort,
-        desk: "Desk | None" = None,
+        desk: "PreparedProblem | None" = None,
         *,
         cost_max: float | None = None,
         without: frozenset[int] = frozenset(),
@@ -87,7 +87,7 @@ class Run:
         self.effort = effort
         self.policy = problem.policy
         self.vocabulary = problem.vocabulary
-        self._desk = desk or Desk(problem)
+        self._desk = desk or PreparedProblem(problem)
         self.names = self._desk.names
         self.joined = self._desk.joined
         self.kinds = self._desk.kinds
@@ -129,7 +129,7 @@ class Run:
         self._stopped: list[int] = []
         self.reservations = Reservations(self._reserved_counts())
         self.flexible = self._desk.flexible
-        self.openings = Openings(
+        self.openings = PlacementRules(
             self.joined,
             self.reservations,
             self.flexible,
@@ -171,7 +171,7 @@ class Run:
         """Place what can be placed."""
         self.settle(self.wanted())
 
-    def again(self, order: list[int], cost_max: float | None = None) -> "Run | None":
+    def again(self, order: list[int], cost_max: float | None = None) -> "FirstFit | None":
         """The same with another order of the queue; nothing if that would cost more than so much."""
         run = type(self)(
             self.problem,
@@ -197,7 +197,7 @@ class Run:
         while waiting:
             before = self._state
             left: dict[int, None] = {}
-            held = Held()
+            held = VolumePinnedQueue()
             look_at = 0
             for at, position in enumerate(waiting):
                 if self._cost_max is not None and at >= look_at:
@@ -248,7 +248,7 @@ class Run:
                 claim.requirements, claim.units = settled, units
                 settle_waiting(claim)
 
-    def _call_back(self, placed: PodClass, held: Held, left: dict[int, None]) -> None:
+    def _call_back(self, placed: PodClass, held: VolumePinnedQueue, left: dict[int, None]) -> None:
         """Try pods again that could not be where their volumes are before one of their group was placed."""
         evened_out = [placed]
         while held and evened_out:
@@ -454,7 +454,7 @@ class Run:
         """A claim takes pods of one class, and is from now on what `found` says."""
         self.commit_whole(claim, [(each, positions, step)], found)
 
-    def commit_whole(self, claim: Claim, parties: Sequence[Party], found: Fitting) -> None:
+    def commit_whole(self, claim: Claim, parties: Sequence[PlacedPods], found: Fitting) -> None:
         """A claim takes pods of several classes at once, and is from now on what `found` says."""
         bit, size = 1 << claim.number, claim.size
         if not size:

@@ -14,34 +14,34 @@ from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
-from joiner.scheduling.engine.affinitydomains import Company
+from joiner.scheduling.engine.affinitydomains import AffinityDomainRanking
 from joiner.scheduling.nodes.existingnode import OpenNode
 from joiner.scheduling.nodes.minvalues import Flexibility
 from joiner.scheduling.nodes.nodekinds import KindTable
-from joiner.scheduling.nodes.openclaim import Joined, Openings
+from joiner.scheduling.nodes.openclaim import PlacementRules, RequirementCache
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.plan import Refusal
 from joiner.scheduling.pods.eligibility import refusal
 from joiner.scheduling.pods.podclass import PodClass, at_a_glance, classify, prepare
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.suggestions import Spelling
 from joiner.scheduling.topology.group import ANTI_AFFINITY, Group
-from joiner.scheduling.topology.groups import Groups, Universe, seen_by_selectors
+from joiner.scheduling.topology.groups import Domains, Groups, seen_by_selectors
 
 _NUMBERS: Final = re.compile("[0-9]+")
 _DIGITS: Final = 10
 _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class Desk:
+class PreparedProblem:
     """The problem, prepared. Nothing on it changes an answer, and no run changes anything on it."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self.joined = Joined(problem.vocabulary.well_known)
+        self.joined = RequirementCache(problem.vocabulary.well_known)
         self.spelling = Spelling(problem)
-        shelf = Shelf(problem.storage, problem.vocabulary)
+        shelf = VolumeIndex(problem.storage, problem.vocabulary)
         keeping_away = [pod for pod in problem.bound if pod.spec.affinity.pod_anti_affinity.required]
         written, looks = at_a_glance(problem.pods)
         self._seen = seen_by_selectors((*written, *keeping_away))
@@ -125,7 +125,7 @@ class Desk:
             self._agreeing[requirements] = found
         return found
 
-    def best_weights(self, openings: Openings) -> dict[int, int]:
+    def best_weights(self, openings: PlacementRules) -> dict[int, int]:
         """Class to the weight of the heaviest pool that would take its pods as they wish to be, if they came first."""
         if self._best_weights is None:
             self._best_weights = {}
@@ -179,7 +179,7 @@ class Desk:
         batch = (
             frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
         )
-        groups = Groups(problem, batch, Universe(problem), self._seen)
+        groups = Groups(problem, batch, Domains(problem), self._seen)
         wanted = [each for each in self.classes if each.number not in self.ignored]
         for each in wanted:
             prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", self.disliked)
@@ -191,7 +191,7 @@ class Desk:
                 narrowing = (*(group for group, _ in step.groups), *each.kept_out)
                 step.final = all(group.key == HOSTNAME for group in narrowing)
         self._pin(wanted)
-        Company(self._templates, self.kinds, self.joined, self._members).rank(wanted)
+        AffinityDomainRanking(self._templates, self.kinds, self.joined, self._members).rank(wanted)
         return groups
 
     def _pin(self, wanted: list[PodClass]) -> None:

@@ -10,13 +10,13 @@ from joiner.model.resources import Resources
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.nodes.openclaim import MIN_VALUES, Claim
 from joiner.scheduling.nodes.template import Template
-from joiner.scheduling.plan import PlannedClaim, Reason, Refusal
+from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 
-def finished(run: "Run") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
+def finished(run: "FirstFit") -> tuple[tuple[PlannedClaim, ...], dict[int, Refusal]]:
     """The claims to buy, and the pods whose claim turned out not to be flexible enough to be bought."""
     planned: list[PlannedClaim] = []
     dropped: dict[int, Refusal] = {}
@@ -49,7 +49,7 @@ def rounded(price: float) -> float:
 class Costs:
     """What a claim costs out of each reservation it could use."""
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: "FirstFit") -> None:
         self._run = run
         self._known: dict[tuple[int, str], float] = {}
         self._agreed: dict[tuple[Requirements, int], bool] = {}
@@ -95,7 +95,7 @@ class Costs:
         return self._agreed[question]
 
 
-def _into(run: "Run", claim: Claim, name: str) -> Requirements:
+def _into(run: "FirstFit", claim: Claim, name: str) -> Requirements:
     """What a node must be that is launched into a reservation."""
     pinned = [Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,))]
     if name in claim.template.stock.reservation_ids:
@@ -106,7 +106,7 @@ def _into(run: "Run", claim: Claim, name: str) -> Requirements:
 _ON_THE_MARKET: Final = Requirements([Requirement(labels.CAPACITY_TYPE, (labels.RESERVED,), complement=True)])
 
 
-def _settled(run: "Run", claim: Claim) -> Requirements:
+def _settled(run: "FirstFit", claim: Claim) -> Requirements:
     """What the node must be: into its reservation if it has one, and never into somebody else's."""
     held = run.reservations.holds(claim.number)
     if held is not None:
@@ -116,7 +116,7 @@ def _settled(run: "Run", claim: Claim) -> Requirements:
     return claim.requirements
 
 
-def _options(run: "Run", claim: Claim) -> tuple[Requirements, tuple[Option, ...]]:
+def _options(run: "FirstFit", claim: Claim) -> tuple[Requirements, tuple[Option, ...]]:
     """The types the claim may be, cheapest first, and the requirements under which every way to buy them will do.
 
     Where overlays make some offerings of a type a larger node than others, only the larger ones may do. Then the claim is
@@ -149,7 +149,7 @@ def _listed(stock: Stock, claim: Claim, requirements: Requirements, held: bool) 
     return known
 
 
-def cheapest(run: "Run", claim: Claim) -> float:
+def cheapest(run: "FirstFit", claim: Claim) -> float:
     """What the claim costs, bought as cheaply as it can be."""
     if run.reservations.holds(claim.number) is None:
         return on_the_market(run, claim.template, claim.requirements, claim.units)
@@ -157,7 +157,7 @@ def cheapest(run: "Run", claim: Claim) -> float:
     return math.inf if best is None else best.offering.cost
 
 
-def on_the_market(run: "Run", template: Template, requirements: Requirements, units: int) -> float:
+def on_the_market(run: "FirstFit", template: Template, requirements: Requirements, units: int) -> float:
     """What the cheapest of some units costs without a reservation; infinite where none can be bought."""
     key = (template.name, requirements, units)
     known = run.market.get(key)
@@ -167,7 +167,7 @@ def on_the_market(run: "Run", template: Template, requirements: Requirements, un
     return known
 
 
-def _held(run: "Run", claim: Claim) -> tuple[str, ...]:
+def _held(run: "FirstFit", claim: Claim) -> tuple[str, ...]:
     held = run.reservations.holds(claim.number)
     return () if held is None else (held,)
 
@@ -182,7 +182,7 @@ def _ambiguous(stock: Stock, claim: Claim, requirements: Requirements, priced: P
 
 
 def _truncated(
-    run: "Run", claim: Claim, requirements: Requirements, options: tuple[Option, ...]
+    run: "FirstFit", claim: Claim, requirements: Requirements, options: tuple[Option, ...]
 ) -> tuple[Option, ...] | None:
     """The cheapest types, as many as a claim may name, and still as flexible as was asked for; nothing if that cannot be."""
     most = run.policy.types_max
@@ -211,8 +211,8 @@ def _with_min_values(requirements: Requirements, claim: Claim) -> Requirements:
     )
 
 
-def _too_narrow(run: "Run", claim: Claim) -> dict[int, Refusal]:
-    reason = Reason(
+def _too_narrow(run: "FirstFit", claim: Claim) -> dict[int, Refusal]:
+    reason = RefusalReason(
         rule=MIN_VALUES,
         object=f"NodePool {claim.template.name}",
         message=f"the {run.policy.types_max} cheapest types do not leave the values that minValues asks for",
@@ -220,7 +220,7 @@ def _too_narrow(run: "Run", claim: Claim) -> dict[int, Refusal]:
     return {position: Refusal(pod=run.key(position), reasons=(reason,)) for position in claim.positions}
 
 
-def _requests(run: "Run", claim: Claim) -> Resources:
+def _requests(run: "FirstFit", claim: Claim) -> Resources:
     """What pods ask for, and of the daemons what runs on every type that is left."""
     groups = [group for group in claim.template.daemons if group.units & claim.units]
     totals: dict[str, int] = {}

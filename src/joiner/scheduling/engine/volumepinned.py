@@ -6,7 +6,7 @@ from joiner.scheduling.pods.podclass import PodClass
 from joiner.scheduling.topology.group import SPREAD, Group
 
 
-class Held:
+class VolumePinnedQueue:
     """Who waits, by group and place.
 
     A pod that may go anywhere takes any domain that is as empty as the others, also the one that somebody waits for. So

@@ -8,14 +8,14 @@ import numpy.typing as npt
 from joiner.catalog.units import flags
 from joiner.requirements import Requirements
 from joiner.scheduling.nodes.dominance import first_of_each, numbered, undominated
-from joiner.scheduling.nodes.openclaim import Joined
+from joiner.scheduling.nodes.openclaim import RequirementCache
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.planners.podsizes import PLENTY, Size
 
 Vector = npt.NDArray[np.float64]
 
 
-class Kinds:
+class NodeKinds:
     """Kinds of node that pods can be bought as, cheapest first."""
 
     def __init__(self, units: npt.NDArray[np.int64], costs: Vector, room: npt.NDArray[np.float64]) -> None:
@@ -31,12 +31,12 @@ class KindTable:
     No run changes what it says: all attempts at one problem share one.
     """
 
-    def __init__(self, joined: Joined, names: Sequence[str]) -> None:
+    def __init__(self, joined: RequirementCache, names: Sequence[str]) -> None:
         self._joined = joined
         self._names = names
         self._rooms: dict[str, npt.NDArray[np.float64]] = {}
         self._as_large: dict[str, npt.NDArray[np.int64]] = {}
-        self._kinds: dict[tuple[str, Requirements], Kinds] = {}
+        self._kinds: dict[tuple[str, Requirements], NodeKinds] = {}
         self._welcome: dict[tuple[int, int], tuple[Vector | None, Requirements]] = {}
         """By identity: the requirements are kept with the answer, so that nobody else gets theirs."""
         self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
@@ -59,7 +59,7 @@ class KindTable:
             found = self._as_large[template.name] = numbered(self.room(template))
         return found
 
-    def of(self, template: Template, requirements: Requirements) -> Kinds:
+    def of(self, template: Template, requirements: Requirements) -> NodeKinds:
         """The undominated kinds under some requirements, cheapest first."""
         key = (template.name, requirements)
         found = self._kinds.get(key)
@@ -67,18 +67,18 @@ class KindTable:
             found = self._kinds[key] = self._undominated(template, self.all(template, requirements))
         return found
 
-    def all(self, template: Template, requirements: Requirements) -> Kinds:
+    def all(self, template: Template, requirements: Requirements) -> NodeKinds:
         """All kinds under some requirements, also those that nobody needs: for who looks only once."""
         stock = template.stock
         units, costs = stock.prices(requirements).columns(template.usable & stock.described(requirements))
-        return Kinds(units, costs, self.room(template)[units])
+        return NodeKinds(units, costs, self.room(template)[units])
 
-    def _undominated(self, template: Template, every: Kinds) -> Kinds:
+    def _undominated(self, template: Template, every: NodeKinds) -> NodeKinds:
         kept = first_of_each(self.as_large(template)[every.units])
         kept = kept[undominated(every.room[kept])]
-        return Kinds(every.units[kept], every.costs[kept], every.room[kept])
+        return NodeKinds(every.units[kept], every.costs[kept], every.room[kept])
 
-    def welcome(self, size: Size, other: Size, kinds: Kinds) -> Vector | None:
+    def welcome(self, size: Size, other: Size, kinds: NodeKinds) -> Vector | None:
         """One for each kind of a size's claims where another size may join without raising the price; nothing if on none."""
         key = (id(kinds), id(other.requirements))
         known = self._welcome.get(key)
@@ -86,7 +86,7 @@ class KindTable:
             known = self._welcome[key] = (self._judge(size, other, kinds), other.requirements)
         return known[0]
 
-    def _judge(self, size: Size, other: Size, kinds: Kinds) -> Vector | None:
+    def _judge(self, size: Size, other: Size, kinds: NodeKinds) -> Vector | None:
         if other.requirements == size.requirements:
             return np.ones(len(kinds.units))
         joined = self._joined.of(size.requirements, other.requirements)

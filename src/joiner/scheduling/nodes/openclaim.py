@@ -65,7 +65,7 @@ class Fitting(NamedTuple):
     min_values: Mapping[str, int]
 
 
-Party = tuple[PodClass, list[int], Step]
+PlacedPods = tuple[PodClass, list[int], Step]
 """Pods that came at once: their class, their positions, and what they asked for when they came."""
 
 
@@ -79,7 +79,7 @@ class Claim:
         self.requirements = template.requirements
         self.units = template.usable
         self.amounts: Amounts = ()
-        self.parties: list[Party] = []
+        self.parties: list[PlacedPods] = []
         """Who is on it."""
         self.size = 0
         """How many pods that are."""
@@ -100,7 +100,7 @@ class Claim:
         """Equal for claims that may be the same and hold as much, at the same price: they differ in their host alone."""
         return (id(self.template), id(self.requirements), self.units, self.amounts, self.cost_max, id(self.min_values))
 
-    def take(self, parties: Sequence[Party]) -> None:
+    def take(self, parties: Sequence[PlacedPods]) -> None:
         """More pods."""
         self.parties += parties
         for _, positions, _ in parties:
@@ -117,7 +117,7 @@ class Claim:
         return Requirement(HOSTNAME, (self.host,))
 
 
-class Joined:
+class RequirementCache:
     """Intersections of requirements, each pair joined once. Equal results are one object: tables find them at a glance."""
 
     def __init__(self, well_known: frozenset[str]) -> None:
@@ -163,12 +163,12 @@ class Joined:
         return self.the(own & wanted) if own.compatible(wanted, self._well_known | wanted.invented()) else None
 
 
-class Openings:
+class PlacementRules:
     """Answers whether a claim, open or new, takes a pod."""
 
     def __init__(
         self,
-        joined: Joined,
+        joined: RequirementCache,
         reservations: Reservations,
         flexible: Mapping[str, Flexibility],
         *,

@@ -9,7 +9,7 @@ Amounts = tuple[int, ...]
 """Resource amounts in the order of the run's resource names."""
 
 
-class Fits:
+class FitIndex:
     """Which units of a stock are large enough."""
 
     def __init__(self, stock: Stock, names: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.model.taints import kept_off
 from joiner.requirements import Requirements, unreadable
-from joiner.scheduling.nodes.resourcefit import Amounts, Fits
+from joiner.scheduling.nodes.resourcefit import Amounts, FitIndex
 from joiner.scheduling.problem import PoolOption
 
 
@@ -46,7 +46,7 @@ class Template:
     ) -> None:
         self.pool = option.pool
         self.stock = stock
-        self.fits = Fits(stock, names)
+        self.fits = FitIndex(stock, names)
         self.taints = option.pool.spec.template.spec.taints
         self.requirements = option.catalog.requirements
         self.min_values = {

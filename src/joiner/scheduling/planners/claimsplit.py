@@ -14,10 +14,10 @@ from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.pods.podclass import PodClass, Step
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 
-class Bundle(NamedTuple):
+class PodBundle(NamedTuple):
     """Pods of a claim that no rule can tell apart, by position."""
 
     each: PodClass
@@ -31,19 +31,19 @@ class Bundle(NamedTuple):
         return not (step.groups or each.kept_out or each.counted or step.marks or any(step.places))
 
 
-def bundles(claim: Claim) -> list[Bundle]:
+def bundles(claim: Claim) -> list[PodBundle]:
     """The claim's pods, the largest first."""
-    found: dict[tuple[int, int], Bundle] = {}
+    found: dict[tuple[int, int], PodBundle] = {}
     for each, positions, step in claim.parties:
-        found.setdefault((each.number, id(step)), Bundle(each, step, [])).positions.extend(positions)
+        found.setdefault((each.number, id(step)), PodBundle(each, step, [])).positions.extend(positions)
 
-    def share(bundle: Bundle) -> float:
+    def share(bundle: PodBundle) -> float:
         return max((a / of for a, of in zip(bundle.each.amounts, claim.amounts, strict=True) if of), default=0.0)
 
     return sorted(found.values(), key=lambda bundle: (-share(bundle), bundle.each.number, bundle.positions[0]))
 
 
-class Part(NamedTuple):
+class ClaimPart(NamedTuple):
     """Some of a claim's pods, as far as a node for them must know."""
 
     requirements: Requirements
@@ -53,19 +53,19 @@ class Part(NamedTuple):
     attached: Mapping[str, frozenset[str]]
 
 
-class Workbench:
+class ClaimSplitter:
     """Makes parts of one claim, and says what they could be bought as."""
 
-    def __init__(self, run: "Run", whole: Claim) -> None:
+    def __init__(self, run: "FirstFit", whole: Claim) -> None:
         self._run = run
         self._whole = whole
         self._sample = Claim(-1, whole.template)
 
-    def nothing(self) -> Part:
+    def nothing(self) -> ClaimPart:
         """A part without any pods."""
-        return Part(self._whole.template.requirements, True, (0,) * len(self._run.names), (), {})
+        return ClaimPart(self._whole.template.requirements, True, (0,) * len(self._run.names), (), {})
 
-    def plus(self, part: Part, bundle: Bundle, count: int) -> Part | None:
+    def plus(self, part: ClaimPart, bundle: PodBundle, count: int) -> ClaimPart | None:
         """The part with more pods; nothing if they cannot agree on a node.
 
         What pods ask for holds alone where nobody else has a say; else the part must be what the whole claim had to be.
@@ -79,17 +79,17 @@ class Workbench:
         attached = dict(part.attached)
         for driver, volumes in each.volumes.attachments.items():
             attached[driver] = attached.get(driver, frozenset()) | volumes
-        return Part(joined, free, amounts, (*part.ports, *each.ports), attached)
+        return ClaimPart(joined, free, amounts, (*part.ports, *each.ports), attached)
 
-    def sample(self, part: Part) -> Claim | None:
+    def sample(self, part: ClaimPart) -> Claim | None:
         """A claim for the part, to be looked at until the next one is asked for; nothing where it cannot be bought."""
         return self._filled(self._sample, part)
 
-    def claim(self, part: Part) -> Claim | None:
+    def claim(self, part: ClaimPart) -> Claim | None:
         """A claim for the part, to keep; it still has no pods and no number of its own."""
         return self._filled(Claim(-1, self._whole.template), part)
 
-    def _filled(self, claim: Claim, part: Part) -> Claim | None:
+    def _filled(self, claim: Claim, part: ClaimPart) -> Claim | None:
         claim.requirements, claim.amounts = part.requirements, part.amounts
         claim.ports, claim.attached = list(part.ports), dict(part.attached)
         claim.units, claim.min_values = 0, self._whole.min_values
@@ -105,6 +105,6 @@ class Workbench:
         return few and not missing(claim.min_values, claim.units, claim.requirements)
 
 
-def fresh_number(run: "Run") -> int:
+def fresh_number(run: "FirstFit") -> int:
     """A number that no claim of the run has."""
     return max((claim.number for claim in run.claims), default=-1) + 1

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable
 
-from joiner.scheduling.engine.firstfit import NothingNew, Run
+from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
 from joiner.scheduling.engine.pricing import Costs, cheapest
 
 
-class CheapDomainsRun(Run):
+class CheapDomainsRun(FirstFit):
     """First fit that opens each claim in the domain where its first pod costs least."""
 
     planner = "first-fit, cheap domains"
     by_price = True
 
 
-class FirstPlaceRun(Run):
+class FirstPlaceRun(FirstFit):
     """First fit in which volumes that can be reached from several places are only reached from the first, as Karpenter does it:
     who could be elsewhere then does not get in the way of those who cannot.
     """
@@ -27,7 +27,7 @@ class FirstPlaceRun(Run):
         super().place()
 
 
-class FavouringRun(Run):
+class FavouringRun(FirstFit):
     """First fit that has a favourite among the domains."""
 
     planner = "first-fit, favouring"
@@ -40,7 +40,7 @@ class FavouringRun(Run):
                 group.ranks = {**group.ranks, domain: -1}
 
 
-class AtHome(Run):
+class AtHome(FirstFit):
     """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan.
 
     Pods that are too large or too choosy for everybody are no reason to plan on: a cluster may have them for weeks.
@@ -64,7 +64,7 @@ class AtHome(Run):
         self.settle([position for positions in hopeless.values() for position in positions])
 
 
-class InTurn(Run):
+class InTurn(FirstFit):
     """First fit, everybody in turn: for when there is no room for everybody, and somebody has to stay out."""
 
     planner = "first-fit, in turn"
@@ -91,7 +91,7 @@ class Baseline(InTurn):
         super().place()
 
 
-class MarketFirst(Run):
+class MarketFirst(FirstFit):
     """First fit in which some leave reservations to others as long as there is something to buy for them.
 
     A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of those.
@@ -113,7 +113,7 @@ class MarketFirst(Run):
                 self.reservations.hold(claim.number, cheaper)
 
 
-class ImportantFirst(Run):
+class ImportantFirst(FirstFit):
     """First fit, important pods first: for when limits leave no room for everybody."""
 
     planner = "first-fit, important first"

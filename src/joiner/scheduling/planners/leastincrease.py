@@ -2,13 +2,13 @@
 
 import math
 
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.engine.pricing import cheapest, on_the_market
 from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.pods.podclass import PodClass, Step
 
 
-class GuardedRun(Run):
+class LeastIncrease(FirstFit):
     """Looks at every open claim for every pod, so it is for small problems; `slack` says how much dearer is still fine."""
 
     planner = "guarded"
@@ -51,7 +51,7 @@ class GuardedRun(Run):
         return math.inf
 
 
-class TightGuardedRun(GuardedRun):
+class TightGuardedRun(LeastIncrease):
     """Never makes a claim dearer if a new one costs less."""
 
     planner = "guarded, tight"

@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 
 from joiner.requirements import Requirements
-from joiner.scheduling.bound.dualprices import Pieces, in_pieces
-from joiner.scheduling.bound.relaxation import Demand, Floats, Relaxation, Rule, charging, of_demands
+from joiner.scheduling.bound.dualprices import FractionalPlan, in_pieces
+from joiner.scheduling.bound.relaxation import Demand, Floats, Relaxation, RelaxedRow, charging, of_demands
 from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.planners.podsizes import Share, Size
 from joiner.scheduling.planners.repeatclaim import repeat
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 
 _STEPS: Final = 60
 """More steps make the plan in pieces cheaper, but not what is left of it when it is rounded."""
@@ -29,7 +29,7 @@ _PATTERNS: Final = 3
 """How many different fillings are tried for nodes of one kind."""
 
 
-class RepricedRun(PricedRun):
+class LpPriced(ValueGreedy):
     """A run that buys by price, but takes pods to be worth what they pay in a plan in pieces: in the company of all others."""
 
     planner = "repriced"
@@ -50,14 +50,14 @@ class RepricedRun(PricedRun):
             self._go_on(sizes, plain)
         yield from super()._buy()
 
-    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: FractionalPlan) -> None:
         """What is bought before anything else."""
 
     def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
         """Set the worth of what is left."""
 
 
-class RoundedRun(RepricedRun):
+class LpRounded(LpPriced):
     """A run that buys the whole nodes of a plan in pieces, then by price."""
 
     planner = "rounded"
@@ -68,7 +68,7 @@ class RoundedRun(RepricedRun):
             size.worth = worth
         self._arrange(sizes)
 
-    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: Pieces) -> None:
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: FractionalPlan) -> None:
         kinds, nodes = relaxation.kinds, np.round(pieces.nodes, _DIGITS)
         rest: dict[object, float] = {}
         for kind in sorted(np.flatnonzero(nodes), key=lambda kind: (-kinds.prices[kind], kind)):
@@ -198,7 +198,7 @@ class RoundedRun(RepricedRun):
 
 def _demand(number: int, size: Size) -> Demand:
     """A size as the relaxation sees it: its requirements know the pool, the place of its volumes is left to the rules."""
-    rule = Rule((size.requirements,), (Requirements(),), size.shares[0].step.tolerations)
+    rule = RelaxedRow((size.requirements,), (Requirements(),), size.shares[0].step.tolerations)
     groups = frozenset(() if size.host_group is None else (size.host_group,))
     demand = Demand(str(number), tuple(int(amount) for amount in size.amounts), rule, groups)
     demand.count = size.left

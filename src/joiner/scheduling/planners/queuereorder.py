@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.engine.pricing import rounded
 
 PODS: Final = 2_000
@@ -18,7 +18,7 @@ AT_ONCE: Final = 14
 """How many orders are tried of a plan that is expected at once."""
 
 
-def reordered(start: Run, price: Callable[[Run], float]) -> Run:
+def reordered(start: FirstFit, price: Callable[[FirstFit], float]) -> FirstFit:
     """The best plan that changing places leads to, or the one it started with; `price` is what a plan is chosen by."""
     best, order = start, start.queue()
     classes = dict.fromkeys(start.of_pod[position].number for position in start.wanted())
@@ -37,7 +37,7 @@ def reordered(start: Run, price: Callable[[Run], float]) -> Run:
     return best
 
 
-def rescued(start: Run) -> Run:
+def rescued(start: FirstFit) -> FirstFit:
     """A plan that leaves out fewer, if one comes of letting those go first who are left out; or the one it started with.
 
     Whoever goes first may take away what somebody else cannot do without. Nobody is left out in place of another.
@@ -57,7 +57,7 @@ def rescued(start: Run) -> Run:
     return best
 
 
-def _better(run: Run, best: Run, price: Callable[[Run], float]) -> bool:
+def _better(run: FirstFit, best: FirstFit, price: Callable[[FirstFit], float]) -> bool:
     """Whether a run leaves out the same, costs less, with and without a charge for nodes, and nobody gives up more for it."""
     cheaper = price(run) < price(best) and rounded(run.price()) <= rounded(best.price())
     same = run.left_over() == best.left_over() and run.given_up <= best.given_up

@@ -7,10 +7,10 @@ from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.planners.podsizes import Share, Size
 
 if TYPE_CHECKING:
-    from joiner.scheduling.planners.valuegreedy import PricedRun
+    from joiner.scheduling.planners.valuegreedy import ValueGreedy
 
 
-def repeat(run: "PricedRun", claim: Claim, most: int) -> int:
+def repeat(run: "ValueGreedy", claim: Claim, most: int) -> int:
     """Open up to so many claims like one that was just filled, while there are pods of the same sizes; says how many.
 
     Only where nothing beyond the claim itself had a say in what it is: no limit, no reservation, no choice of a domain.
@@ -37,7 +37,7 @@ def repeat(run: "PricedRun", claim: Claim, most: int) -> int:
     return most
 
 
-def _contents(run: "PricedRun", claim: Claim) -> dict[Size | Share, int] | None:
+def _contents(run: "ValueGreedy", claim: Claim) -> dict[Size | Share, int] | None:
     """How many pods of each size are on a claim, or of each share where it matters which; nothing if others have a say."""
     counts: dict[int, int] = {}
     for _, positions, step in claim.parties:

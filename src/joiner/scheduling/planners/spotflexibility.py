@@ -12,11 +12,11 @@ from joiner.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.pricing import cheapest, rounded
 from joiner.scheduling.nodes.openclaim import Claim
-from joiner.scheduling.planners.claimsplit import Bundle, Part, Workbench, bundles, fresh_number
+from joiner.scheduling.planners.claimsplit import ClaimPart, ClaimSplitter, PodBundle, bundles, fresh_number
 from joiner.scheduling.topology.group import AFFINITY
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 _SPOT: Final = Requirements([Requirement(CAPACITY_TYPE, (SPOT,))])
 _PARTS_MOST: Final = 6
@@ -36,7 +36,7 @@ class Split(NamedTuple):
     parts: list[Claim]
 
 
-def widen(run: "Run", allowance: float) -> None:
+def widen(run: "FirstFit", allowance: float) -> None:
     """Split narrow spot claims of a run that has ended, those that cost least first, for so much money altogether."""
     wide = run.policy.spot_width
     if wide <= 0:
@@ -57,7 +57,7 @@ def widen(run: "Run", allowance: float) -> None:
             spent += split.extra
 
 
-def types(run: "Run", claim: Claim) -> int:
+def types(run: "FirstFit", claim: Claim) -> int:
     """As how many instance types the claim could be launched on the spot market."""
     pinned = run.joined.of(claim.requirements, _SPOT)
     if pinned is None:
@@ -69,7 +69,7 @@ def types(run: "Run", claim: Claim) -> int:
     return len({unit.name for number, unit in enumerate(stock.units) if found >> number & 1})
 
 
-def is_narrow(run: "Run", claim: Claim, wide: int) -> bool:
+def is_narrow(run: "FirstFit", claim: Claim, wide: int) -> bool:
     """Whether the claim is bought on the spot market with too few types to choose from."""
     if run.reservations.holds(claim.number) is not None or types(run, claim) >= wide:
         return False
@@ -80,14 +80,14 @@ def is_narrow(run: "Run", claim: Claim, wide: int) -> bool:
 class _Splitting:
     """Looks for a way to split one claim."""
 
-    def __init__(self, run: "Run", claim: Claim, wide: int) -> None:
+    def __init__(self, run: "FirstFit", claim: Claim, wide: int) -> None:
         self._run = run
         self._claim = claim
         self._wide = wide
-        self._bench = Workbench(run, claim)
+        self._bench = ClaimSplitter(run, claim)
         self._pods = sorted(bundles(claim), key=self._choice)
 
-    def _choice(self, bundle: Bundle) -> int:
+    def _choice(self, bundle: PodBundle) -> int:
         """How many types one pod alone leaves: those with little choice share a part, and others fill it up."""
         part = self._bench.plus(self._bench.nothing(), bundle, 1)
         claim = self._bench.sample(part) if part is not None else None
@@ -139,14 +139,14 @@ class _Splitting:
         sound = [cost for cost in costs if cost is not None]
         return rounded(sum(sound)) if hands and len(sound) == len(hands) else None
 
-    def _part(self, hand: Hand) -> Part | None:
-        part: Part | None = self._bench.nothing()
+    def _part(self, hand: Hand) -> ClaimPart | None:
+        part: ClaimPart | None = self._bench.nothing()
         for bundle, count in zip(self._pods, hand, strict=True):
             if count and part is not None:
                 part = self._bench.plus(part, bundle, count)
         return part
 
-    def _cost(self, part: Part | None) -> float | None:
+    def _cost(self, part: ClaimPart | None) -> float | None:
         """What a part costs; nothing if it cannot be bought, or is not wide."""
         claim = self._bench.sample(part) if part is not None else None
         return None if claim is None or is_narrow(self._run, claim, self._wide) else cheapest(self._run, claim)
@@ -154,7 +154,7 @@ class _Splitting:
     def _filled(self, price: float) -> list[Hand]:
         """Parts that are filled one after the other, each as far as it stays wide and at its price."""
         hands: list[Hand] = []
-        parts: list[Part] = []
+        parts: list[ClaimPart] = []
         for number, bundle in enumerate(self._pods):
             left = len(bundle.positions)
             at = 0
@@ -170,10 +170,10 @@ class _Splitting:
                 at += 1
         return hands
 
-    def _given(self, part: Part, bundle: Bundle, most: int, price: float) -> tuple[Part, int]:
+    def _given(self, part: ClaimPart, bundle: PodBundle, most: int, price: float) -> tuple[ClaimPart, int]:
         """The part with as many pods of a bundle as leave it wide and at its price, and how many these are."""
 
-        def tried(count: int) -> Part | None:
+        def tried(count: int) -> ClaimPart | None:
             more = self._bench.plus(part, bundle, count)
             cost = self._cost(more)
             return more if cost is not None and cost <= price else None
@@ -201,7 +201,7 @@ def _dealt(counts: Sequence[int], parts: int) -> list[Hand]:
     return hands
 
 
-def _carried_out(run: "Run", split: Split, wide: int) -> bool:
+def _carried_out(run: "FirstFit", split: Split, wide: int) -> bool:
     """Put the parts in the place of the claim, unless the pool's limits do not let them."""
     template, before = split.whole.template, dict(split.whole.template.left)
     template.closed(split.whole.first_units)

@@ -14,7 +14,7 @@ from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.topology.group import SPREAD, Group
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 
 class Spreading:
@@ -24,7 +24,7 @@ class Spreading:
     that a group counts is bound by it, the end is known: counts that are as even as can be.
     """
 
-    def __init__(self, run: "Run", members: Mapping[int, Sequence[int]]) -> None:
+    def __init__(self, run: "FirstFit", members: Mapping[int, Sequence[int]]) -> None:
         self._run = run
         self._counts: dict[Group, dict[str, int]] = {}
         self._before: dict[Group, dict[str, int]] = {}

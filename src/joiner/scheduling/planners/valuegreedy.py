@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
-from joiner.scheduling.engine.firstfit import NothingNew, Run
-from joiner.scheduling.nodes.nodekinds import Kinds, Vector, how_many
+from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
+from joiner.scheduling.nodes.nodekinds import NodeKinds, Vector, how_many
 from joiner.scheduling.nodes.openclaim import (
     OFFERINGS,
     PRICE,
@@ -43,7 +43,7 @@ _TRIES = 8
 """How many classes of one size are tried on a claim before the next size has its turn."""
 
 
-class PricedRun(Run):
+class ValueGreedy(FirstFit):
     """A run that buys by price."""
 
     planner = "worth"
@@ -254,7 +254,7 @@ class PricedRun(Run):
                     yield from (cost * dearer for dearer in _FOR_MORE_TYPES)
         yield None
 
-    def _value(self, size: Size, kinds: Kinds) -> Vector | None:
+    def _value(self, size: Size, kinds: NodeKinds) -> Vector | None:
         """What the best filling of each kind would be worth, with one pod of the size in it."""
         room = kinds.room - size.amounts
         fits = np.flatnonzero((room >= 0).all(axis=1))
@@ -407,7 +407,7 @@ class PricedRun(Run):
         return low, found
 
 
-class ConstrainedFirstRun(PricedRun):
+class ConstrainedFirstRun(ValueGreedy):
     """The same, but pods with fewer kinds of node to choose from come first, so that others fill up around them.
 
     Where all have the same choice it gives up: the plan would be the same.

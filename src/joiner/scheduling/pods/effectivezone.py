@@ -5,13 +5,13 @@ from typing import Final
 from joiner.model.labels import ZONE, Vocabulary
 from joiner.model.pod import Pod
 from joiner.scheduling.nodes.template import node_rules
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 
 FLEXIBLE: Final = "flexible"
 NONE: Final = "none"
 
 
-def effective_zone(pod: Pod, shelf: Shelf, vocabulary: Vocabulary) -> str:
+def effective_zone(pod: Pod, shelf: VolumeIndex, vocabulary: Vocabulary) -> str:
     """The zone that its own demands and its volumes leave; `flexible` when there are several, `none` when they contradict."""
     zones: set[str] = set()
     for rule in node_rules(pod, vocabulary):

@@ -7,7 +7,7 @@ from joiner.model.labels import Vocabulary
 from joiner.model.pod import Pod
 from joiner.model.requirement import DOES_NOT_EXIST, SelectorRequirement
 from joiner.requirements import similar_key, unreadable
-from joiner.scheduling.plan import ITSELF, Reason, Refusal
+from joiner.scheduling.plan import ITSELF, Refusal, RefusalReason
 
 
 def refusal(key: str, pod: Pod, volume_problem: str, vocabulary: Vocabulary) -> Refusal | None:
@@ -21,7 +21,7 @@ def refusal(key: str, pod: Pod, volume_problem: str, vocabulary: Vocabulary) -> 
         pod=key,
         ignored=True,
         reasons=tuple(
-            Reason(rule="preflight", object=ITSELF, message=problem, hint=hint) for problem, hint in problems
+            RefusalReason(rule="preflight", object=ITSELF, message=problem, hint=hint) for problem, hint in problems
         ),
     )
 

@@ -13,8 +13,8 @@ from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
 from joiner.scheduling.nodes.resourcefit import Amounts
-from joiner.scheduling.pods.preferences import Wishes, steps, wishes
-from joiner.scheduling.pods.volumetopology import PodVolumes, Shelf
+from joiner.scheduling.pods.preferences import PodPreferences, steps, wishes
+from joiner.scheduling.pods.volumetopology import PodVolumes, VolumeIndex
 from joiner.scheduling.topology.group import AFFINITY, Group
 from joiner.scheduling.topology.groups import Groups, Labels, labels_of
 
@@ -194,7 +194,7 @@ def at_a_glance(pods: Iterable[Pod]) -> tuple[list[Pod], list[int]]:
     return first, found
 
 
-def classify(pods: Iterable[Pod], shelf: Shelf, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
+def classify(pods: Iterable[Pod], shelf: VolumeIndex, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
     """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class.
 
     `seen` are the labels that selectors look at.
@@ -230,7 +230,7 @@ def prepare(
 
 def _step(
     each: PodClass,
-    asked: Wishes,
+    asked: PodPreferences,
     selector: Requirements,
     counting: tuple[Requirements, ...],
     groups: Groups,

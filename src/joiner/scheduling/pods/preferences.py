@@ -20,7 +20,7 @@ from joiner.model.meta import Value, replace
 from joiner.model.pod import PodSpec
 
 
-class Wishes(Value):
+class PodPreferences(Value):
     """What a pod asks for at one step: what it must have, and the preferences it still holds."""
 
     terms: tuple[NodeSelectorTerm, ...]
@@ -48,13 +48,13 @@ def _heaviest_first(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[PodAffi
     return tuple(term.pod_affinity_term for term in ordered)
 
 
-def wishes(spec: PodSpec, respected: bool) -> Wishes:
+def wishes(spec: PodSpec, respected: bool) -> PodPreferences:
     """Everything a pod asks for."""
     affinity = spec.affinity
     nodes = affinity.node_affinity
     soft = tuple(each for each in spec.topology_spread_constraints if each.when_unsatisfiable == SCHEDULE_ANYWAY)
     hard = tuple(each for each in spec.topology_spread_constraints if each.when_unsatisfiable != SCHEDULE_ANYWAY)
-    return Wishes(
+    return PodPreferences(
         terms=nodes.required.node_selector_terms if nodes.required is not None else (),
         liked_nodes=tuple(sorted(nodes.preferred, key=lambda term: -term.weight)) if respected else (),
         near=affinity.pod_affinity.required,
@@ -66,7 +66,7 @@ def wishes(spec: PodSpec, respected: bool) -> Wishes:
     )
 
 
-def steps(asked: Wishes, some_pool_is_disliked: bool) -> Iterator[Wishes]:
+def steps(asked: PodPreferences, some_pool_is_disliked: bool) -> Iterator[PodPreferences]:
     """What the pod asks for, then that with one thing given up after the other.
 
     A term may have been given up for a preference that nobody can meet: at the end each has its turn without any.
@@ -81,7 +81,7 @@ def steps(asked: Wishes, some_pool_is_disliked: bool) -> Iterator[Wishes]:
         yield from (replace(asked, terms=(term,), again=True) for term in terms)
 
 
-def _less(asked: Wishes, some_pool_is_disliked: bool) -> Wishes | None:
+def _less(asked: PodPreferences, some_pool_is_disliked: bool) -> PodPreferences | None:
     if len(asked.terms) > 1:
         return replace(asked, terms=asked.terms[1:])
     for field in _LIKED:

@@ -43,7 +43,7 @@ class PodVolumes(Value):
 NO_VOLUMES: Final = PodVolumes()
 
 
-class Shelf:
+class VolumeIndex:
     """The storage objects by name."""
 
     def __init__(self, storage: Storage, vocabulary: Vocabulary) -> None:

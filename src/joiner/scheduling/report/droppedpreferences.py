@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING
 
 from joiner.model.affinity import PreferredSchedulingTerm
-from joiner.scheduling.plan import GivenUp
-from joiner.scheduling.pods.preferences import Wishes, steps, wishes
+from joiner.scheduling.plan import DroppedPreferences
+from joiner.scheduling.pods.preferences import PodPreferences, steps, wishes
 from joiner.scheduling.whatif.constraints import company_text, node_preference_text, spread_text
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
     from joiner.scheduling.pods.podclass import PodClass
 
 
-def given_up(run: "Run", disliked: bool) -> tuple[GivenUp, ...]:
+def given_up(run: "FirstFit", disliked: bool) -> tuple[DroppedPreferences, ...]:
     """Who was placed without which of their wishes; pods of one kind that lack the same are told of together.
 
     `disliked`: whether some pool has a taint that only asks to be avoided.
@@ -24,11 +24,11 @@ def given_up(run: "Run", disliked: bool) -> tuple[GivenUp, ...]:
     for (number, step), positions in sorted(alike.items()):
         lost = _lost(run, run.classes[number], step, disliked)
         if lost:
-            found.append(GivenUp(pods=run.names_of(positions), wishes=lost))
+            found.append(DroppedPreferences(pods=run.names_of(positions), wishes=lost))
     return tuple(found)
 
 
-def _lost(run: "Run", each: "PodClass", number: int, disliked: bool) -> tuple[str, ...]:
+def _lost(run: "FirstFit", each: "PodClass", number: int, disliked: bool) -> tuple[str, ...]:
     """The wishes that a class no longer has at one of its steps; that it took another of its alternatives is none."""
     respected = run.policy.preferences == "Respect"
     asked = list(steps(wishes(each.pod.spec, respected), disliked))
@@ -36,7 +36,7 @@ def _lost(run: "Run", each: "PodClass", number: int, disliked: bool) -> tuple[st
     return tuple(text for text in _texts(run, asked[0]) if text not in kept)
 
 
-def _texts(run: "Run", asked: Wishes) -> list[str]:
+def _texts(run: "FirstFit", asked: PodPreferences) -> list[str]:
     return [
         *(_on_nodes(run, term) for term in asked.liked_nodes),
         *(f"preferred {company_text('pod_affinity', term)}" for term in asked.liked_near),
@@ -46,7 +46,7 @@ def _texts(run: "Run", asked: Wishes) -> list[str]:
     ]
 
 
-def _on_nodes(run: "Run", term: PreferredSchedulingTerm) -> str:
+def _on_nodes(run: "FirstFit", term: PreferredSchedulingTerm) -> str:
     """A preference for labels, with what was probably meant where nobody has them."""
     hints = filter(None, map(run.spelling.hint, term.preference.match_expressions))
     return "; ".join([node_preference_text(term), *hints])

@@ -20,14 +20,14 @@ from joiner.scheduling.nodes.openclaim import (
 )
 from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.nodes.template import Template
-from joiner.scheduling.plan import Stage
+from joiner.scheduling.plan import FunnelStage
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.report.topologyrefusal import Obstacle, narrowed, said
 from joiner.scheduling.whatif.constraints import taint_text
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 _SHOWN_PLACES: Final = 4
 
@@ -40,9 +40,9 @@ class Sieve(NamedTuple):
     units: int
     requirements: Requirements
 
-    def stage(self, stock: Stock) -> Stage:
+    def stage(self, stock: Stock) -> FunnelStage:
         """The sieve as it is told. A type that is several kinds of node counts once."""
-        return Stage(rule=self.rule, after=self.after, left=types(stock, self.units))
+        return FunnelStage(rule=self.rule, after=self.after, left=types(stock, self.units))
 
 
 def types(stock: Stock, units: int) -> int:
@@ -52,7 +52,7 @@ def types(stock: Stock, units: int) -> int:
     return len({unit.name for number, unit in enumerate(stock.units) if units >> number & 1})
 
 
-def in_words(stages: Sequence[Stage]) -> str:
+def in_words(stages: Sequence[FunnelStage]) -> str:
     """How many types were left after each rule."""
     first = stages[0].left
     return ", ".join(
@@ -60,20 +60,20 @@ def in_words(stages: Sequence[Stage]) -> str:
     )
 
 
-def closing(option: PoolOption) -> Iterator[Stage]:
+def closing(option: PoolOption) -> Iterator[FunnelStage]:
     """The types that are for sale through the requirements of a pool, one after the other, down to none."""
     stock = option.catalog.market.stock
     wanted, left = Requirements(), types(stock, _sold(stock, Requirements()))
-    yield Stage(rule=OFFERINGS, after="what is for sale", left=left)
+    yield FunnelStage(rule=OFFERINGS, after="what is for sale", left=left)
     for requirement in option.catalog.requirements.values():
         wanted = wanted & Requirements([requirement])
         fewer = types(stock, _sold(stock, wanted))
         if fewer < left:
             left = fewer
-            yield Stage(rule=REQUIREMENTS, after=str(requirement), left=left)
+            yield FunnelStage(rule=REQUIREMENTS, after=str(requirement), left=left)
 
 
-def sieves(run: "Run", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def sieves(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
     """The pool's types through every rule that a new node must pass, until none is left."""
     units, wanted = template.usable, template.requirements
     yield Sieve(OFFERINGS, "what the pool can buy", units, wanted)
@@ -100,7 +100,7 @@ def _sold(stock: Stock, wanted: Requirements) -> int:
     return found & stock.described(wanted)
 
 
-def _labels(run: "Run", template: Template, step: Step) -> Iterator[Sieve]:
+def _labels(run: "FirstFit", template: Template, step: Step) -> Iterator[Sieve]:
     wanted = template.requirements
     for requirement in step.requirements.values():
         only = run.joined.only(requirement)
@@ -112,7 +112,7 @@ def _labels(run: "Run", template: Template, step: Step) -> Iterator[Sieve]:
         yield Sieve(REQUIREMENTS, str(requirement), _sold(template.stock, wanted), wanted)
 
 
-def _places(run: "Run", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def _places(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
     """Where volumes can be reached, and where topology lets the pod go."""
     stock = template.stock
     wanted = run.joined.of(template.requirements, step.requirements)
@@ -148,7 +148,7 @@ def _choice(step: Step, each: PodClass, left: Requirements) -> str:
     return f"{who} (now: {where})" if where else who
 
 
-def _sizes(run: "Run", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def _sizes(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
     wanted = template.requirements
     for number, name in enumerate(run.names):
         if each.amounts[number] and name != PODS:

@@ -11,7 +11,7 @@ from joiner.model.taints import untolerated
 from joiner.scheduling.nodes import openclaim
 from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.nodes.template import Template
-from joiner.scheduling.plan import ITSELF, Reason
+from joiner.scheduling.plan import ITSELF, RefusalReason
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.report.funnel import closing, in_words, sieves
@@ -21,14 +21,14 @@ from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, Group
 from joiner.scheduling.whatif.constraints import taint_text
 
 if TYPE_CHECKING:
-    from joiner.scheduling.engine.firstfit import Run
+    from joiner.scheduling.engine.firstfit import FirstFit
 
 EVERY_POOL: Final = "NodePools"
 """Who says no where no pool was asked."""
 _LABELS: Final = frozenset({openclaim.REQUIREMENTS, openclaim.UNDEFINED, openclaim.OFFERINGS})
 
 
-def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
+def explained(run: "FirstFit", each: PodClass) -> tuple[RefusalReason, ...]:
     """What every pool had against pods of a class, after they gave up all their preferences."""
     step = each.most_modest
     if step is None:
@@ -36,12 +36,12 @@ def explained(run: "Run", each: PodClass) -> tuple[Reason, ...]:
     asked = {template.name for template in run.templates}
     closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
     return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
-        Reason(rule=openclaim.OFFERINGS, object=EVERY_POOL, message="there is none that buys nodes for pods"),
+        RefusalReason(rule=openclaim.OFFERINGS, object=EVERY_POOL, message="there is none that buys nodes for pods"),
     )
 
 
-def _self_contradiction(each: PodClass) -> Reason:
-    return Reason(
+def _self_contradiction(each: PodClass) -> RefusalReason:
+    return RefusalReason(
         rule=openclaim.REQUIREMENTS,
         object=ITSELF,
         message=f"it contradicts itself: {'; '.join(dict.fromkeys(step.impossible for step in each.steps))}",
@@ -49,11 +49,11 @@ def _self_contradiction(each: PodClass) -> Reason:
     )
 
 
-def _closed(run: "Run", option: PoolOption) -> Reason:
+def _closed(run: "FirstFit", option: PoolOption) -> RefusalReason:
     """What keeps a pool from buying anything, whoever asks."""
     stages = tuple(closing(option))
     hints = (run.spelling.of_pool(option, each) for each in option.pool.spec.template.spec.requirements)
-    return Reason(
+    return RefusalReason(
         rule=openclaim.OFFERINGS,
         object=f"NodePool {option.pool.name}",
         message=f"nothing that its requirements allow can be bought ({in_words(stages)})"
@@ -67,12 +67,12 @@ def _closed(run: "Run", option: PoolOption) -> Reason:
 class _Inquiry:
     """One pool and one class of pods that it does not take."""
 
-    def __init__(self, run: "Run", template: Template, each: PodClass, step: Step) -> None:
+    def __init__(self, run: "FirstFit", template: Template, each: PodClass, step: Step) -> None:
         self._run, self._template, self._each, self._step = run, template, each, step
         self._sieves = tuple(sieves(run, template, each, step))
         self._rule, self._detail = self._verdict()
 
-    def reason(self) -> Reason:
+    def reason(self) -> RefusalReason:
         """What the pool has against the pods."""
         rule = self._rule
         how = {
@@ -90,7 +90,7 @@ class _Inquiry:
         message = f"by {which} of its {count} node-affinity terms: {reason.message}" if count > 1 else reason.message
         stock = self._template.stock
         heeded = [sieve for sieve in self._sieves if sieve.rule != openclaim.LIMITS or rule == openclaim.LIMITS]
-        return Reason(
+        return RefusalReason(
             rule=rule,
             object=f"NodePool {self._template.name}",
             message=message,
@@ -115,13 +115,13 @@ class _Inquiry:
 
     # -- one rule each ------------------------------------------------------------------------------------------------
 
-    def _taints(self, rule: str) -> Reason:
+    def _taints(self, rule: str) -> RefusalReason:
         taints = untolerated(self._template.taints, self._step.tolerations)
         named = ", ".join(map(taint_text, taints))
         hint = toleration_meant(taints[0], self._each.pod.spec.tolerations)
         return _told(rule, f"the pod does not tolerate {named}", "no taint that it does not tolerate", named, hint)
 
-    def _labels(self, rule: str) -> Reason:
+    def _labels(self, rule: str) -> RefusalReason:
         pool, pod = self._template.requirements, self._step.requirements
         undefined = pool.undefined(pod, self._run.vocabulary.well_known | pod.invented())
         conflicts = pool.conflicts(pod)
@@ -143,7 +143,7 @@ class _Inquiry:
                 hints.append(self._run.spelling.hint(wanted))
         return "; ".join(hint for hint in hints if hint)
 
-    def _too_small(self, rule: str) -> Reason:
+    def _too_small(self, rule: str) -> RefusalReason:
         units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), 0)
         nobody = [
             name for name in self._asked() if not self._template.stock.capacity(name).largest(self._template.units)
@@ -162,7 +162,7 @@ class _Inquiry:
         named = zip(self._run.names, self._each.amounts, strict=True)
         return {name: amount for name, amount in named if amount and name != resources.PODS}
 
-    def _topology(self, rule: str) -> Reason:
+    def _topology(self, rule: str) -> RefusalReason:
         for place in self._step.places:
             there = self._template.requirements & self._step.requirements & place
             found = narrowed(self._each, self._step, there)
@@ -192,7 +192,7 @@ class _Inquiry:
                 return f"a new node that may still be launched in several of them counts in each ({group.key})"
         return ""
 
-    def _limits(self, rule: str) -> Reason:
+    def _limits(self, rule: str) -> RefusalReason:
         template = self._template
         units = self._detail if isinstance(self._detail, int) else template.usable
         least = {
@@ -209,7 +209,7 @@ class _Inquiry:
         message = f"the limits of the pool leave no room ({'; '.join(parts)})"
         return _told(rule, message, _amounts({name: least[name] for name in binding}), _amounts(left))
 
-    def _few_values(self, rule: str) -> Reason:
+    def _few_values(self, rule: str) -> RefusalReason:
         """minValues: which keys have too few values, and what took the others away."""
         template = self._template
         short: dict[str, int] = self._detail if isinstance(self._detail, dict) else {}
@@ -233,7 +233,7 @@ class _Inquiry:
                 return f"{left} of {key} are left after {sieve.after}"
         return ""
 
-    def _plain(self, rule: str) -> Reason:
+    def _plain(self, rule: str) -> RefusalReason:
         if rule == openclaim.RESERVATIONS:
             return _told(rule, "every reservation that the pod could use is taken, and nothing else is allowed")
         if rule == openclaim.PORTS:
@@ -296,5 +296,5 @@ def _amounts(amounts: resources.Resources) -> str:
     return ", ".join(f"{name} {resources.plain(name, amount)}" for name, amount in amounts.items())
 
 
-def _told(rule: str, message: str, wanted: str = "", had: str = "", hint: str = "") -> Reason:
-    return Reason(rule=rule, object="", message=message, wanted=wanted, had=had, hint=hint)
+def _told(rule: str, message: str, wanted: str = "", had: str = "", hint: str = "") -> RefusalReason:
+    return RefusalReason(rule=rule, object="", message=message, wanted=wanted, had=had, hint=hint)

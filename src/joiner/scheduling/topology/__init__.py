@@ -1,1 +1,1 @@
-"""TODO."""
+"""Topology groups: spread, affinity and anti-affinity counted by domain."""

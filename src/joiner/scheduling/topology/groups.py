@@ -63,7 +63,7 @@ class _Place:
 class Groups:
     """Every group of a run, made as pods ask for them and filled with what is known at the start."""
 
-    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Universe", seen: frozenset[str]) -> None:
+    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Domains", seen: frozenset[str]) -> None:
         self._namespaces = problem.namespaces
         self._places = {each.name: _Place(each.name, each.labels, each.taints) for each in problem.nodes}
         gone = {name: _Place(name, labels, ()) for name, labels in problem.bound_nodes.items()}
@@ -243,7 +243,7 @@ class _Choosers:
         return tuple(group for _, group in sorted(chosen, key=lambda pair: pair[0]))
 
 
-class Universe:
+class Domains:
     """The values that new nodes could have for a label, each with the taints of the pools that offer it."""
 
     def __init__(self, problem: Problem) -> None:

@@ -11,7 +11,7 @@ from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import Plan, PlannedClaim
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import ExistingNode, PoolOption, Problem
 
 NEW: Final = "new-node-"
@@ -24,7 +24,7 @@ def settled(problem: Problem, plan: Plan) -> Problem:
     Each new node is what the plan would buy first. Reservations are as they were: counts belong to the provider.
     """
     by_name = {pod.key: pod for pod in problem.pods}
-    shelf = Shelf(problem.storage, problem.vocabulary)
+    shelf = VolumeIndex(problem.storage, problem.vocabulary)
     nodes = list(problem.nodes)
     moved: list[Pod] = []
     for number, node in enumerate(nodes):
@@ -57,7 +57,7 @@ def _at(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node))
 
 
-def _joined(node: ExistingNode, coming: Iterable[Pod], shelf: Shelf) -> ExistingNode:
+def _joined(node: ExistingNode, coming: Iterable[Pod], shelf: VolumeIndex) -> ExistingNode:
     attached = dict(node.volumes)
     requests, ports = [node.used], list(node.ports)
     for pod in coming:

@@ -49,7 +49,7 @@ class Heeded(Value):
     """What the cheapest of them costs by the hour."""
 
 
-class Purchase(Value):
+class PurchaseReasons(Value):
     """Why a claim is bought as it is."""
 
     weight: int
@@ -66,7 +66,7 @@ class Purchase(Value):
     """The other pools in the order in which they are asked: by weight, at equal weight the last name first."""
 
 
-def purchase(problem: Problem, plan: Plan, claim: PlannedClaim) -> Purchase:
+def purchase(problem: Problem, plan: Plan, claim: PlannedClaim) -> PurchaseReasons:
     """Why a claim of a plan is of this pool and this type, and what the alternatives would have cost."""
     own = next(option for option in problem.pools if option.pool.name == claim.nodepool)
     others = sorted(
@@ -74,7 +74,7 @@ def purchase(problem: Problem, plan: Plan, claim: PlannedClaim) -> Purchase:
         key=lambda option: (option.pool.spec.weight, option.pool.name),
         reverse=True,
     )
-    return Purchase(
+    return PurchaseReasons(
         weight=own.pool.spec.weight,
         types=len(claim.options),
         cheaper=dict(sorted(Counter(_unfit(own, claim)).items())),
@@ -166,7 +166,7 @@ class Cost(Value):
     """Dollars an hour; nothing if the plans cannot be compared, because they do not place the same pods."""
 
 
-class Wish(NamedTuple):
+class PodWish(NamedTuple):
     """A preference or a demand for company, and who has it."""
 
     pod: Pod
@@ -176,7 +176,7 @@ class Wish(NamedTuple):
     lift: Lift
 
 
-def costs(problem: Problem, plan: Plan, wished: Iterable[Wish]) -> Iterator[Cost]:
+def costs(problem: Problem, plan: Plan, wished: Iterable[PodWish]) -> Iterator[Cost]:
     """What wishes cost: everything is planned again without each."""
     for pod, count, lift in wished:
         price = compared(without(problem, (lift,)), plan)
@@ -185,14 +185,14 @@ def costs(problem: Problem, plan: Plan, wished: Iterable[Wish]) -> Iterator[Cost
         yield Cost(constraint=lift.constraint, pod=pod.key, pods=count, hourly=hourly)
 
 
-def wishes(pods: Iterable[Pod]) -> list[Wish]:
+def wishes(pods: Iterable[Pod]) -> list[PodWish]:
     """The wishes of each workload once, those with more pods first."""
     kinds: dict[tuple[object, ...], list[Pod]] = {}
     for pod in pods:
         if any(True for _ in preferences(pod)):
             kinds.setdefault(kind_of(pod), []).append(pod)
     ordered = sorted(kinds.values(), key=lambda members: (-len(members), members[0].key))
-    return [Wish(members[0], len(members), lift) for members in ordered for lift in preferences(members[0])]
+    return [PodWish(members[0], len(members), lift) for members in ordered for lift in preferences(members[0])]
 
 
 def affordable(pods: int) -> int:

@@ -38,7 +38,7 @@ class Blame(Value):
         return f"{said}{f' ({self.hint})' if self.hint else ''}"
 
 
-class Verdict(Value):
+class LiftedVerdict(Value):
     """What keeps a pod out."""
 
     blames: tuple[Blame, ...] = ()
@@ -49,7 +49,7 @@ class Verdict(Value):
     """Whether not everything was tried that may keep the pod out, as there is very much of it."""
 
 
-def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
+def blame(problem: Problem, plan: Plan, name: str) -> LiftedVerdict:
     """What keeps a pod (`namespace/name`) out that a plan refuses: every single constraint whose lifting would place it.
 
     Where no single one does, pairs are tried. Constraints are lifted for all pods like it at once.
@@ -66,7 +66,7 @@ def blame(problem: Problem, plan: Plan, name: str) -> Verdict:
     if on_the_plan and len(problem.pods) <= VERIFIED:
         found = [lifts for lifts in found if _placed(without(problem, lifts), name)]
         on_the_plan = False
-    return Verdict(blames=_ordered(problem, found), on_the_plan=on_the_plan, cut_short=len(lifts) < len(hard))
+    return LiftedVerdict(blames=_ordered(problem, found), on_the_plan=on_the_plan, cut_short=len(lifts) < len(hard))
 
 
 def lifted(problem: Problem, name: str, blamed: Blame) -> Problem:

@@ -6,10 +6,10 @@ from joiner.model import resources
 from joiner.model.meta import replace
 from joiner.model.taints import untolerated
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.nodes.existingnode import OpenNode
 from joiner.scheduling.nodes.openclaim import PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES
-from joiner.scheduling.plan import Plan, Reason
+from joiner.scheduling.plan import Plan, RefusalReason
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.topologyrefusal import obstacle_at
@@ -17,7 +17,7 @@ from joiner.scheduling.whatif.aftermath import NEW, settled
 from joiner.scheduling.whatif.constraints import taint_text
 
 
-def objections(problem: Problem, plan: Plan, name: str) -> tuple[Reason, ...]:
+def objections(problem: Problem, plan: Plan, name: str) -> tuple[RefusalReason, ...]:
     """What each node that is there has against a pod (`namespace/name`), in order of the nodes' names.
 
     Nodes are asked as the plan leaves them, and about what the pod demands, not about what it prefers.
@@ -25,7 +25,7 @@ def objections(problem: Problem, plan: Plan, name: str) -> tuple[Reason, ...]:
     pod = next(each for each in problem.pods if each.key == name)
     rest = settled(problem, plan)
     bound = tuple(each for each in rest.bound if each.key != name)
-    run = Run(replace(rest, pods=(pod,), bound=bound), Unlimited())
+    run = FirstFit(replace(rest, pods=(pod,), bound=bound), Unlimited())
     each = run.of_pod[0]
     if each.number in run.ignored:
         return ()
@@ -34,15 +34,17 @@ def objections(problem: Problem, plan: Plan, name: str) -> tuple[Reason, ...]:
     return () if step is None else tuple(_objections(run, there, each, step))
 
 
-def _objections(run: Run, nodes: list[OpenNode], each: PodClass, step: Step) -> Iterator[Reason]:
+def _objections(run: FirstFit, nodes: list[OpenNode], each: PodClass, step: Step) -> Iterator[RefusalReason]:
     for node in nodes:
         refused = node.refused(each, step)
         if refused is not None:
             message, wanted, had = _why(run, node, each, step, refused.rule)
-            yield Reason(rule=refused.rule, object=f"Node {node.node.name}", message=message, wanted=wanted, had=had)
+            yield RefusalReason(
+                rule=refused.rule, object=f"Node {node.node.name}", message=message, wanted=wanted, had=had
+            )
 
 
-def _why(run: Run, node: OpenNode, each: PodClass, step: Step, rule: str) -> tuple[str, str, str]:
+def _why(run: FirstFit, node: OpenNode, each: PodClass, step: Step, rule: str) -> tuple[str, str, str]:
     """What is said, what was wanted, and what there was."""
     if rule == TAINTS:
         named = ", ".join(map(taint_text, untolerated(node.node.taints, step.tolerations)))

@@ -1,1 +1,3 @@
-"""TODO."""
+"""The simulated Kubernetes API server: storage, watches, admission, patches, owner garbage collection,
+PodDisruptionBudgets.
+"""

@@ -34,7 +34,7 @@ class Call(NamedTuple):
     key: Key
 
 
-class Told(NamedTuple):
+class WatchedChange(NamedTuple):
     """What becomes of one event on its way to somebody who watches."""
 
     delay_s: float = 0.0
@@ -45,7 +45,7 @@ class Told(NamedTuple):
     """The connection ends instead."""
 
 
-class Meddler(Protocol):
+class Interceptor(Protocol):
     """Somebody between client and server. All methods are asked at once and must not wait."""
 
     def before(self, call: Call) -> float:
@@ -60,12 +60,12 @@ class Meddler(Protocol):
         """How many versions behind a list may be; 0 for what is now."""
         ...
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
         """What becomes of an event."""
         ...
 
 
-_AS_IT_IS: Final = Told()
+_AS_IT_IS: Final = WatchedChange()
 
 
 class NoMeddler:
@@ -83,7 +83,7 @@ class NoMeddler:
         """What is now."""
         return 0
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
         """As it is."""
         return _AS_IT_IS
 
@@ -92,11 +92,11 @@ class SimClient:
     """A `Client` of one actor. It never hears of an older state than it has heard of before, as long as it lives."""
 
     def __init__(
-        self, server: "ApiServer", actor: str, random: Random, latency_s: Latency | None, meddler: Meddler | None
+        self, server: "ApiServer", actor: str, random: Random, latency_s: Latency | None, meddler: Interceptor | None
     ) -> None:
         self.server = server
         self.actor = actor
-        self.meddler: Meddler = meddler or NoMeddler()
+        self.meddler: Interceptor = meddler or NoMeddler()
         self.seen: dict[type[KubeObject], int] = {}
         """Up to which version each kind is known."""
         self._latency = _drawn(latency_s or LATENCY_S, random)

@@ -16,7 +16,7 @@ COLLECT_S: Final = 0.5
 _Place = tuple[type[KubeObject], Key]
 
 
-class Garbage:
+class OwnerGarbageCollector:
     """Knows by UID who is there and who belongs to whom, so that only what concerns an owner is ever looked at."""
 
     def __init__(self, server: "ApiServer") -> None:

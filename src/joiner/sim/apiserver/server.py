@@ -17,12 +17,12 @@ from joiner.model.meta import KubeObject, replace
 from joiner.model.pod import Pod, PodCondition
 from joiner.sim.apiserver import admission
 from joiner.sim.apiserver.changetext import difference
-from joiner.sim.apiserver.client import Latency, Meddler, SimClient
+from joiner.sim.apiserver.client import Interceptor, Latency, SimClient
 from joiner.sim.apiserver.disruptionbudgets import Budgets
-from joiner.sim.apiserver.garbagecollector import Garbage
+from joiner.sim.apiserver.garbagecollector import OwnerGarbageCollector
 from joiner.sim.apiserver.mergepatch import as_written, merged
 from joiner.sim.apiserver.selectors import chosen
-from joiner.sim.apiserver.store import HISTORY, Shelf, happening_of
+from joiner.sim.apiserver.store import HISTORY, ObjectStore, happening_of
 from joiner.sim.trace import Trace
 
 K = TypeVar("K", bound=KubeObject)
@@ -70,15 +70,15 @@ class ApiServer:
         self._clients = 0
         self._history = history
         self._bookmark_every = bookmark_every
-        self._shelves: dict[type[KubeObject], Shelf[Any]] = {}
-        self._garbage = Garbage(self)
+        self._shelves: dict[type[KubeObject], ObjectStore[Any]] = {}
+        self._garbage = OwnerGarbageCollector(self)
         self._budgets = Budgets(self)
 
-    def shelf(self, kind: type[K]) -> Shelf[K]:
+    def shelf(self, kind: type[K]) -> ObjectStore[K]:
         """Where the objects of a kind are."""
         shelf: Any = self._shelves.get(kind)
         if shelf is None:
-            shelf = self._shelves[kind] = Shelf(kind, self._history)
+            shelf = self._shelves[kind] = ObjectStore(kind, self._history)
         return shelf  # type: ignore[no-any-return]
 
     def find(self, kind: type[K], name: str, namespace: str = "") -> K | None:
@@ -296,7 +296,7 @@ class ApiServer:
             for shelf in self._shelves.values():
                 shelf.bookmark(self.version)
 
-    def client(self, actor: str, latency_s: Latency | None = None, meddler: Meddler | None = None) -> SimClient:
+    def client(self, actor: str, latency_s: Latency | None = None, meddler: Interceptor | None = None) -> SimClient:
         """A client of somebody by that name, as every actor has one of its own."""
         self._clients += 1
         chance = Random(f"{self._seed} {actor} {self._clients}")

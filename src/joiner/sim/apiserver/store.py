@@ -27,7 +27,7 @@ class Entry(NamedTuple, Generic[K]):
     before: K | None
 
 
-class Shelf(Generic[K]):
+class ObjectStore(Generic[K]):
     """All objects of one kind, and what happened to them lately."""
 
     def __init__(self, kind: type[K], history: int = HISTORY) -> None:

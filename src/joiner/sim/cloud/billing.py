@@ -6,12 +6,12 @@ from typing import Final
 
 from joiner.model import labels
 from joiner.model.meta import Value, replace
-from joiner.sim.cloud.machines import Machine
+from joiner.sim.cloud.machines import CloudMachine
 
 _HOUR: Final = timedelta(hours=1)
 
 
-class Purchase(Value):
+class BilledMachine(Value):
     """One machine, from its launch to its end."""
 
     provider_id: str
@@ -35,7 +35,7 @@ class Purchase(Value):
         return max(0.0, (end - start) / _HOUR)
 
 
-class Cost(Value):
+class PoolBill(Value):
     """What one pool had in one capacity type."""
 
     pool: str
@@ -63,12 +63,12 @@ class Ledger:
     """Every purchase there ever was, in order."""
 
     def __init__(self) -> None:
-        self._purchases: dict[str, Purchase] = {}
+        self._purchases: dict[str, BilledMachine] = {}
         self._reservations: dict[str, tuple[datetime, int, datetime | None]] = {}
 
-    def bought(self, machine: Machine, price: float) -> None:
+    def bought(self, machine: CloudMachine, price: float) -> None:
         """Enter a purchase."""
-        self._purchases[machine.provider_id] = Purchase(
+        self._purchases[machine.provider_id] = BilledMachine(
             provider_id=machine.provider_id,
             claim_name=machine.claim_name,
             claim_uid=machine.claim_uid,
@@ -102,11 +102,11 @@ class Ledger:
         known = self._reservations.get(reservation)
         return None if known is None else known[2]
 
-    def purchases(self) -> tuple[Purchase, ...]:
+    def purchases(self) -> tuple[BilledMachine, ...]:
         """Everything that was bought, in order."""
         return tuple(self._purchases.values())
 
-    def bill(self, until: datetime, since: datetime | None = None) -> tuple[Cost, ...]:
+    def bill(self, until: datetime, since: datetime | None = None) -> tuple[PoolBill, ...]:
         """What every pool cost, by capacity type. A machine whose reservation ended counts as on demand from then on."""
         totals: dict[tuple[str, str], tuple[int, float, float]] = {}
         for purchase in self._parts():
@@ -116,7 +116,7 @@ class Ledger:
                 machines, time, dollars = totals.get(key, (0, 0.0, 0.0))
                 totals[key] = (machines + 1, time + hours, dollars + hours * purchase.price)
         return tuple(
-            Cost(pool=pool, capacity_type=kind, machines=machines, hours=time, dollars=dollars)
+            PoolBill(pool=pool, capacity_type=kind, machines=machines, hours=time, dollars=dollars)
             for (pool, kind), (machines, time, dollars) in sorted(totals.items())
         )
 
@@ -130,7 +130,7 @@ class Ledger:
             and (each.ended is None or now < each.ended)
         )
 
-    def _parts(self) -> Iterator[Purchase]:
+    def _parts(self) -> Iterator[BilledMachine]:
         for purchase in self._purchases.values():
             end = self.reservation_end(purchase.reservation)
             if end is None or (purchase.ended is not None and purchase.ended <= end):

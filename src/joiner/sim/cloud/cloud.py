@@ -18,9 +18,9 @@ from joiner.model import labels
 from joiner.model.kubelet import Kubelet
 from joiner.model.meta import Value, replace
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud.billing import Cost, Ledger, ReservationUse
-from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, Birth, Machine, MachineRoom, Pace
-from joiner.sim.cloud.market import Lot, Market, Scarcity
+from joiner.sim.cloud.billing import Ledger, PoolBill, ReservationUse
+from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine, CloudTiming, MachineDefects, MachineRoom
+from joiner.sim.cloud.market import MarketSlice, Scarcity, SimulatedMarket
 from joiner.sim.trace import Trace
 
 SCHEME: Final = "sim://"
@@ -50,11 +50,11 @@ class NoCloudMeddler:
         return 0.0
 
 
-class Fate(Value):
+class DefectRule(Value):
     """What becomes of the next machines of a lot."""
 
-    birth: Birth
-    lot: Lot = Lot()
+    birth: MachineDefects
+    lot: MarketSlice = MarketSlice()
     pool: str = ""
     """Only machines of this pool; empty for all."""
     times: int | None = None
@@ -64,7 +64,7 @@ class Fate(Value):
 class Device(NamedTuple):
     """Something that machines of a lot have and their type does not tell of."""
 
-    lot: Lot
+    lot: MarketSlice
     resource: str
     amount: int
     """In thousandths."""
@@ -85,7 +85,7 @@ class Hook(NamedTuple):
 class Sale(NamedTuple):
     """How an attempt to buy went: the machine, if there was one, and what was found dry before."""
 
-    machine: Machine | None
+    machine: CloudMachine | None
     dry: tuple[tuple[str, Offering], ...]
 
 
@@ -98,15 +98,15 @@ class PretendCloud:
         clock: Clock,
         random: Random,
         trace: Trace,
-        pace: Pace | None = None,
+        pace: CloudTiming | None = None,
         meddler: CloudMeddler | None = None,
     ) -> None:
         self.clock = clock
         self.random = random
         self.trace = trace
-        self.pace = pace or Pace()
+        self.pace = pace or CloudTiming()
         self.meddler: CloudMeddler = meddler or NoCloudMeddler()
-        self.market = Market()
+        self.market = SimulatedMarket()
         self.ledger = Ledger()
         self.machines = MachineRoom(clock=clock, random=random, trace=trace, pace=self.pace)
         self.machines.listen(self._keep_books)
@@ -114,7 +114,7 @@ class PretendCloud:
         """Told of every wish to buy, before it is granted or refused, with the labels of each machine that would do."""
         self.hooks: list[Hook] = []
         """What nodes wait for before they are registered."""
-        self._fates: list[Fate] = []
+        self._fates: list[DefectRule] = []
         self._devices: list[Device] = []
         self._cancelled: dict[str, None] = {}
         self._past: dict[str, datetime] = {}
@@ -124,19 +124,19 @@ class PretendCloud:
 
     def set_price(self, price: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot of the market has this price from now on."""
-        self.market.set_price(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type), price)
+        self.market.set_price(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type), price)
 
     def scale_price(self, share: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot of the market costs this share of what the catalogue says."""
-        self.market.scale_price(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type), share)
+        self.market.scale_price(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type), share)
 
     def withdraw(self, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot of the market is no longer sold; what runs of it runs on."""
-        self.market.withdraw(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
+        self.market.withdraw(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
 
     def restore(self, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot that was withdrawn is sold again."""
-        self.market.restore(Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
+        self.market.restore(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
 
     def add_type(self, instance_type: InstanceType) -> None:
         """A new type is sold to every class."""
@@ -153,10 +153,10 @@ class PretendCloud:
         until: datetime | None = None,
     ) -> None:
         """There are only so many machines of a lot, for a time or always; with none it is a shortage."""
-        lot = Lot(instance_type=instance_type, zone=zone, capacity_type=capacity_type)
+        lot = MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type)
         self.market.limit(Scarcity(lot=lot, count=count, since=since, until=until))
 
-    def destine(self, fate: Fate) -> None:
+    def destine(self, fate: DefectRule) -> None:
         """Something will happen to the next machines. Of two fates the first one that fits strikes."""
         self._fates.append(fate)
 
@@ -176,7 +176,7 @@ class PretendCloud:
 
     # -- the books ------------------------------------------------------------------------------------------------
 
-    def bill(self, until: datetime, since: datetime | None = None) -> tuple[Cost, ...]:
+    def bill(self, until: datetime, since: datetime | None = None) -> tuple[PoolBill, ...]:
         """What every pool cost, by capacity type."""
         return self.ledger.bill(until, since)
 
@@ -184,7 +184,7 @@ class PretendCloud:
         """How well every reservation was used."""
         return self.ledger.reservation_use(until)
 
-    def _keep_books(self, machine: Machine) -> None:
+    def _keep_books(self, machine: CloudMachine) -> None:
         if machine.state in (SHUTTING_DOWN, GONE):
             self.ledger.ended(machine.provider_id, self.clock.now())
 
@@ -271,7 +271,7 @@ class PretendCloud:
 
     def _sold(
         self, claim: NodeClaim, node_class: KWOKNodeClass, instance_type: InstanceType, offering: Offering
-    ) -> Machine:
+    ) -> CloudMachine:
         number = self.machines.bought() + 1
         known = supply.settled_labels(instance_type, offering)
         delay = node_class.spec.node_registration_delay
@@ -281,7 +281,7 @@ class PretendCloud:
         extra = {each.resource: each.amount for each in devices}
         birth = self._birth(instance_type.name, offering, pool)
         late = {**birth.late, **{each.resource: each.after_s for each in devices if each.after_s}}
-        machine = Machine(
+        machine = CloudMachine(
             provider_id=f"{SCHEME}{offering.zone}/m-{number:05}",
             node_name=f"node-{number:05}",
             claim_name=claim.name,
@@ -306,17 +306,17 @@ class PretendCloud:
         self.machines.start(machine)
         return machine
 
-    def _birth(self, instance_type: str, offering: Offering, pool: str) -> Birth:
+    def _birth(self, instance_type: str, offering: Offering, pool: str) -> MachineDefects:
         for place, fate in enumerate(self._fates):
             if fate.lot.holds(instance_type, offering.zone, offering.capacity_type) and fate.pool in ("", pool):
                 if fate.times is not None:
                     self._fates[place : place + 1] = [_once_less(fate)] if fate.times > 1 else []
                 return fate.birth
-        return Birth()
+        return MachineDefects()
 
 
-def _once_less(fate: Fate) -> Fate:
-    return Fate(birth=fate.birth, lot=fate.lot, pool=fate.pool, times=(fate.times or 0) - 1)
+def _once_less(fate: DefectRule) -> DefectRule:
+    return DefectRule(birth=fate.birth, lot=fate.lot, pool=fate.pool, times=(fate.times or 0) - 1)
 
 
 def allocatable(instance_type: InstanceType) -> dict[str, int]:

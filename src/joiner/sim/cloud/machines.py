@@ -28,7 +28,7 @@ Span = tuple[float, float]
 """A shortest and a longest time in seconds; chance decides between them."""
 
 
-class Pace(Value):
+class CloudTiming(Value):
     """How long things take in the cloud."""
 
     call_s: Span = (0.05, 0.4)
@@ -40,7 +40,7 @@ class Pace(Value):
     """Between the notice that a spot machine is wanted back and its end."""
 
 
-class Birth(Value):
+class MachineDefects(Value):
     """What is odd about a machine; by default nothing."""
 
     never_joins: bool = False
@@ -56,7 +56,7 @@ class Birth(Value):
     """Whether what is wrong with its node outlasts a restart."""
 
 
-class Machine(Value):
+class CloudMachine(Value):
     """A machine as the cloud knows it, and as it knows itself."""
 
     provider_id: str
@@ -80,7 +80,7 @@ class Machine(Value):
     allocatable: Resources = {}
     volume_limits: Mapping[str, int] = {}
     registration_delay_s: float = 0.0
-    birth: Birth = Birth()
+    birth: MachineDefects = MachineDefects()
     state: State = "pending"
     boots: int = 0
     """How often it has come up."""
@@ -97,18 +97,18 @@ class Machine(Value):
         return self.state != GONE
 
 
-Listener = Callable[[Machine], None]
+Listener = Callable[[CloudMachine], None]
 
 
 class MachineRoom:
     """All machines there ever were."""
 
-    def __init__(self, *, clock: Clock, random: Random, trace: Trace, pace: Pace) -> None:
+    def __init__(self, *, clock: Clock, random: Random, trace: Trace, pace: CloudTiming) -> None:
         self._clock = clock
         self._random = random
         self._trace = trace
         self.pace = pace
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, CloudMachine] = {}
         self._by_claim: dict[str, str] = {}
         self._by_node: dict[str, str] = {}
         self._alive: dict[str, None] = {}
@@ -120,19 +120,19 @@ class MachineRoom:
         """Be told of every machine that was bought, or whose state has changed."""
         self._listeners.append(listener)
 
-    def get(self, provider_id: str) -> Machine | None:
+    def get(self, provider_id: str) -> CloudMachine | None:
         """The machine, also when it is gone."""
         return self._machines.get(provider_id)
 
-    def of_claim(self, uid: str) -> Machine | None:
+    def of_claim(self, uid: str) -> CloudMachine | None:
         """The machine that was bought for a claim, also when it is gone."""
         return self._machines.get(self._by_claim.get(uid, ""))
 
-    def on_node(self, node_name: str) -> Machine | None:
+    def on_node(self, node_name: str) -> CloudMachine | None:
         """The machine behind a node, also when it is gone."""
         return self._machines.get(self._by_node.get(node_name, ""))
 
-    def alive(self) -> tuple[Machine, ...]:
+    def alive(self) -> tuple[CloudMachine, ...]:
         """The machines that are not gone, in the order in which they were bought."""
         return tuple(self._machines[each] for each in self._alive)
 
@@ -148,7 +148,7 @@ class MachineRoom:
         """How many machines have a place in a reservation."""
         return self._reserved[reservation]
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: CloudMachine) -> None:
         """A machine was bought; it runs after a while."""
         self._by_claim[machine.claim_uid] = machine.provider_id
         self._by_node[machine.node_name] = machine.provider_id
@@ -186,7 +186,7 @@ class MachineRoom:
             self._put(replace(machine, up=False, last_reboot=operation_id), "reboot")
             self._later(self.pace.reboots_s, self._come_up, provider_id)
 
-    def alter(self, provider_id: str, birth: Birth) -> None:
+    def alter(self, provider_id: str, birth: MachineDefects) -> None:
         """Another thing is odd about a machine than was. Nobody notices until it shows."""
         self._machines[provider_id] = replace(self._machines[provider_id], birth=birth)
 
@@ -210,13 +210,13 @@ class MachineRoom:
         if machine.state == RUNNING and not machine.up:
             self._put(replace(machine, up=True, boots=machine.boots + 1), "boot")
 
-    def _put(self, machine: Machine, verb: str, detail: str = "") -> None:
+    def _put(self, machine: CloudMachine, verb: str, detail: str = "") -> None:
         self._machines[machine.provider_id] = machine
         self._trace.record(self._clock.monotonic(), "cloud", verb, "Machine", machine.node_name, detail)
         for listener in self._listeners:
             listener(machine)
 
-    def _take_place(self, machine: Machine, number: int) -> None:
+    def _take_place(self, machine: CloudMachine, number: int) -> None:
         if machine.reservation:
             self._reserved[machine.reservation] += number
         else:
@@ -226,6 +226,6 @@ class MachineRoom:
         asyncio.get_running_loop().call_later(self._random.uniform(*span), then, provider_id)
 
 
-def _described(machine: Machine) -> str:
+def _described(machine: CloudMachine) -> str:
     out_of = f" {machine.reservation}" if machine.reservation else ""
     return f"{machine.instance_type} {machine.zone} {machine.capacity_type}{out_of}"

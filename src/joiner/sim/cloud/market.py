@@ -9,7 +9,7 @@ from joiner.model.meta import Value, replace
 from joiner.requirements import Requirement, Requirements
 
 
-class Lot(Value):
+class MarketSlice(Value):
     """A part of the market. A field that is empty stands for everything."""
 
     instance_type: str = ""
@@ -28,7 +28,7 @@ class Lot(Value):
 class Scarcity(Value):
     """How many machines there are of a lot, for a time or always. None at all is a shortage."""
 
-    lot: Lot
+    lot: MarketSlice
     count: int = 0
     since: datetime | None = None
     until: datetime | None = None
@@ -41,26 +41,26 @@ class Scarcity(Value):
 class _Tag(Value):
     """A change of price: a new one, or a share of the catalogue's."""
 
-    lot: Lot
+    lot: MarketSlice
     price: float | None = None
     share: float = 1.0
 
 
-class Market:
+class SimulatedMarket:
     """What differs from the catalogue. Every change moves the version."""
 
     def __init__(self) -> None:
         self.version = 0
         self.scarcities: tuple[Scarcity, ...] = ()
         self._tags: dict[tuple[str, str, str], _Tag] = {}
-        self._withdrawn: dict[tuple[str, str, str], Lot] = {}
+        self._withdrawn: dict[tuple[str, str, str], MarketSlice] = {}
         self._added: dict[str, InstanceType] = {}
 
-    def set_price(self, lot: Lot, price: float) -> None:
+    def set_price(self, lot: MarketSlice, price: float) -> None:
         """A lot has this price from now on."""
         self._tag(_Tag(lot=lot, price=price))
 
-    def scale_price(self, lot: Lot, share: float) -> None:
+    def scale_price(self, lot: MarketSlice, share: float) -> None:
         """A lot costs this share of what the catalogue says."""
         self._tag(_Tag(lot=lot, share=share))
 
@@ -70,12 +70,12 @@ class Market:
         self._tags[key] = tag
         self.version += 1
 
-    def withdraw(self, lot: Lot) -> None:
+    def withdraw(self, lot: MarketSlice) -> None:
         """A lot is no longer sold."""
         self._withdrawn[_key(lot)] = lot
         self.version += 1
 
-    def restore(self, lot: Lot) -> None:
+    def restore(self, lot: MarketSlice) -> None:
         """A lot that was withdrawn is sold again."""
         if self._withdrawn.pop(_key(lot), None) is not None:
             self.version += 1
@@ -119,7 +119,7 @@ class Market:
         return replace(instance_type, offerings=offerings, requirements=_narrowed(instance_type, offerings))
 
 
-def _key(lot: Lot) -> tuple[str, str, str]:
+def _key(lot: MarketSlice) -> tuple[str, str, str]:
     return lot.instance_type, lot.zone, lot.capacity_type
 
 

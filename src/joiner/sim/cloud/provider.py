@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from joiner.admission.problem import Problem
+from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import InstanceNotFound, InsufficientCapacity, RebootRefused
@@ -23,7 +23,7 @@ from joiner.model.meta import KubeObject
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.sim.cloud.cloud import Hook, PretendCloud
-from joiner.sim.cloud.machines import SHUTTING_DOWN, Machine
+from joiner.sim.cloud.machines import SHUTTING_DOWN, CloudMachine
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class PretendProvider:
         self._cloud = cloud
         self._kwok = KwokProvider(node_classes, clock)
         self._node_classes = node_classes
-        self._listed: tuple[tuple[Machine, ...], tuple[Instance, ...]] = ((), ())
+        self._listed: tuple[tuple[CloudMachine, ...], tuple[Instance, ...]] = ((), ())
         self.unavailable = self._kwok.unavailable
         """Where launches that found nothing are remembered."""
 
@@ -70,7 +70,7 @@ class PretendProvider:
         """Whose prices these are, before the story changed them."""
         return self._kwok.prices(pool)
 
-    def node_class_problems(self, node_class: KubeObject) -> tuple[Problem, ...]:
+    def node_class_problems(self, node_class: KubeObject) -> tuple[FieldProblem, ...]:
         """What the KWOK provider finds."""
         return self._kwok.node_class_problems(node_class)
 
@@ -156,7 +156,7 @@ class PretendProvider:
         """How far the cloud is with what it does before a node is registered."""
         return await self._call("get", claim.name, lambda: self._done(hook, self._found(claim.status.provider_id)))
 
-    def _done(self, hook: Hook, machine: Machine) -> Answer:
+    def _done(self, hook: Hook, machine: CloudMachine) -> Answer:
         left = hook.after_s - (self._cloud.clock.now() - machine.launched_at).total_seconds()
         return Answer(again_s=left) if left > 0 else Answer(labels=hook.labels)
 
@@ -169,7 +169,7 @@ class PretendProvider:
         listed = (each.id for each in node_class.spec.capacity_reservations)
         return "" if machine.reservation in listed else "CapacityReservationDrift"
 
-    def _found(self, provider_id: str) -> Machine:
+    def _found(self, provider_id: str) -> CloudMachine:
         machine = self._cloud.machines.get(provider_id)
         if machine is None or not machine.alive:
             raise InstanceNotFound(f"there is no machine {provider_id}")
@@ -188,7 +188,7 @@ class PretendProvider:
     def _way(self) -> float:
         return self._cloud.random.uniform(*self._cloud.pace.call_s) / 2
 
-    def _instance(self, machine: Machine) -> Instance:
+    def _instance(self, machine: CloudMachine) -> Instance:
         demoted = machine.reservation and self._cloud.over(machine.reservation)
         return Instance(
             provider_id=machine.provider_id,

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Random worlds with injected faults, and checkers that look at every write."""

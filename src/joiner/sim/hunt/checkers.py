@@ -25,9 +25,9 @@ from joiner.model.selector import chooses
 from joiner.model.taints import DISRUPTED
 from joiner.model.workload import Deployment, PodTemplate
 from joiner.sim.apiserver.server import Write
-from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, Machine
-from joiner.sim.scheduler.clusterindex import Places
-from joiner.sim.scheduler.predicates import Question, check_placement
+from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine
+from joiner.sim.scheduler.clusterindex import ClusterIndex
+from joiner.sim.scheduler.predicates import PodPredicates, check_placement
 from joiner.sim.world import JOINER, World
 
 IMPOSSIBLE: Final = "sim.joiner.dev/impossible"
@@ -54,7 +54,7 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._places = Places()
+        self._places = ClusterIndex()
         self.counts: Counter[str] = Counter()
         """How often each rule was looked at."""
         self.violations: list[str] = []
@@ -213,7 +213,7 @@ class Checks:
             if len(values) < wanted:
                 self._fail("minValues", f"claim {claim.name} leaves {len(values)} of {requirement.key}, not {wanted}")
 
-    def _machine(self, machine: Machine) -> None:
+    def _machine(self, machine: CloudMachine) -> None:
         if machine.state == SHUTTING_DOWN:
             self._ended_machine(machine)
         if machine.provider_id not in self._machines_of:
@@ -223,7 +223,7 @@ class Checks:
             if machine.reservation:
                 self._reserved(machine.reservation)
 
-    def _ended_machine(self, machine: Machine) -> None:
+    def _ended_machine(self, machine: CloudMachine) -> None:
         """No machine is ended under pods that had to leave first, before the time of its node is over.
 
         What never registered holds nothing of ours, and machines without a claim are garbage; those may go at once.
@@ -242,7 +242,7 @@ class Checks:
                 "drain", f"machine {machine.provider_id} was ended under {len(left)} pods of {node.name}: {names}"
             )
 
-    def _is_claimed(self, machine: Machine) -> bool:
+    def _is_claimed(self, machine: CloudMachine) -> bool:
         claim = self._world.server.find(NodeClaim, machine.claim_name)
         return claim is not None and claim.metadata.uid == machine.claim_uid
 
@@ -347,7 +347,7 @@ class Checks:
         ]
 
     def _put(self, pod: Pod) -> bool:
-        question = Question(pod, self._places)
+        question = PodPredicates(pod, self._places)
         for name in sorted(self._places.rooms):
             room = self._places.rooms[name]
             if room.node is not None and not any(question.refusals(room)):

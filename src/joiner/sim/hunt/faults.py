@@ -12,7 +12,7 @@ from joiner.cloud.errors import Transient
 from joiner.kube.client import WatchEvent
 from joiner.kube.errors import Conflict, Throttled, Unreachable
 from joiner.model.meta import Value
-from joiner.sim.apiserver.client import Call, Told
+from joiner.sim.apiserver.client import Call, WatchedChange
 from joiner.sim.virtualtime import VirtualLoop
 
 WRITES: Final = frozenset({"create", "patch", "status", "delete", "evict", "bind"})
@@ -45,7 +45,7 @@ API_FAULTS: Final = ("conflict", "throttled", "unreachable", "lost", "slow", "st
 CLOUD_FAULTS: Final = ("cloud_transient", "cloud_lost", "cloud_slow")
 
 
-class Weather:
+class RandomFaults:
     """Meddles with the API and with the cloud until it turns."""
 
     def __init__(self, loop: VirtualLoop, random: Random, chances: Chances, until_s: float) -> None:
@@ -87,18 +87,18 @@ class Weather:
         """Answer a list with what was."""
         return int(self.some(1, 200)) if self.strikes("stale") else 0
 
-    def event(self, call: Call, event: WatchEvent[Any]) -> Told:
+    def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
         """Delay events, repeat them, or break the watch."""
         if self.strikes("broken"):
-            return Told(broken=True)
+            return WatchedChange(broken=True)
         delay = self.some(0.1, 12.0) if self.strikes("late") else 0.0
-        return Told(delay_s=delay, again=int(self.some(1, 6)) if self.strikes("again") else 0)
+        return WatchedChange(delay_s=delay, again=int(self.some(1, 6)) if self.strikes("again") else 0)
 
 
 class _CloudWeather:
     """The same weather over the way to the cloud."""
 
-    def __init__(self, weather: Weather) -> None:
+    def __init__(self, weather: RandomFaults) -> None:
         self._weather = weather
 
     def before(self, call: str, about: str) -> float:

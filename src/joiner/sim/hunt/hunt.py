@@ -23,12 +23,12 @@ from joiner.options import Gates, Options
 from joiner.sim.cloud.cloud import Hook
 from joiner.sim.cloud.outages import Outages
 from joiner.sim.hunt.checkers import RULES, Checks, Quiet
-from joiner.sim.hunt.faults import API_FAULTS, CLOUD_FAULTS, Chances, Weather
+from joiner.sim.hunt.faults import API_FAULTS, CLOUD_FAULTS, Chances, RandomFaults
 from joiner.sim.hunt.randomworld import STEP_NAMES, ClockStep, DeleteNodes, HangUp, Made, make
-from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import objects
 from joiner.sim.story.format import Timed
-from joiner.sim.story.steps import Stage, Unplayable
+from joiner.sim.story.steps import StepRunner, Unplayable
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
@@ -112,13 +112,13 @@ class _Hunt:
     def __init__(self, loop: VirtualLoop, seed: int, chances: Chances, trace: Trace) -> None:
         self._loop, self._seed = loop, seed
         self._made: Made = make(seed)
-        self._weather = Weather(loop, Random(f"weather {seed}"), chances, STORM_S)
+        self._weather = RandomFaults(loop, Random(f"weather {seed}"), chances, STORM_S)
         self.world = World(
             loop,
             seed=seed,
             options=_options(self._made),
             trace=trace,
-            habits=Habits(prepares={"example.com/agent": 15.0}),
+            habits=NodeTiming(prepares={"example.com/agent": 15.0}),
             meddler=self._weather,
             cloud_meddler=self._weather.cloud,
             history=300,
@@ -126,7 +126,7 @@ class _Hunt:
         )
         self._checks = Checks(self.world)
         self._tasks = Tasks(failed=self._broke)
-        self._stage = Stage(self.world, self._tasks, Path(), Outages())
+        self._stage = StepRunner(self.world, self._tasks, Path(), Outages())
         self._counts: Counter[str] = Counter()
         self._most = [0, 0]
 

@@ -20,14 +20,14 @@ from joiner.sim.story.format import (
     EndReservation,
     Given,
     JobStep,
+    MarketWords,
     NeverJoin,
     PoolWords,
     Price,
     Reclaim,
-    Reservation,
+    ReservationWords,
     Restart,
     Scale,
-    Shelf,
     Shortage,
     Sicken,
     StatefulSetStep,
@@ -180,9 +180,9 @@ class _Maker:
                 **age,
             )
 
-    def _reservations(self) -> Iterator[Reservation]:
+    def _reservations(self) -> Iterator[ReservationWords]:
         for number in range(self._random.randint(0, 3)):
-            yield Reservation(
+            yield ReservationWords(
                 id=f"cr-{number}",
                 instance_type=self._random.choice(TYPES),
                 zone=self._random.choice(ZONES),
@@ -303,10 +303,10 @@ class _Maker:
 
     # -- fate -------------------------------------------------------------------------------------------------------
 
-    def _fate(self, reservations: tuple[Reservation, ...]) -> Iterator[Timed]:
+    def _fate(self, reservations: tuple[ReservationWords, ...]) -> Iterator[Timed]:
         draw = self._random
         for _ in range(draw.randint(0, 3)):
-            shelf = Shelf(
+            shelf = MarketWords(
                 instance_type=draw.choice([*TYPES, ""]),
                 zone=draw.choice([*ZONES, ""]),
                 capacity_type=draw.choice(["spot", "on-demand", ""]),
@@ -324,7 +324,7 @@ class _Maker:
             sick = Sicken(sicken=sickness, nodes=draw.randint(1, 3), incurable=self._maybe(0.2))
             yield Timed(at=self._at(15 * MINUTE, BUSY), step=sick)
         if self._maybe(0.3):
-            shelf = Shelf(instance_type=draw.choice(TYPES))
+            shelf = MarketWords(instance_type=draw.choice(TYPES))
             yield Timed(at=self._at(5 * MINUTE, BUSY), step=Price(price=shelf, factor=draw.choice([0.5, 2.0])))
         if reservations and self._maybe(0.3):
             ended = EndReservation(end_reservation=draw.choice(reservations).id)

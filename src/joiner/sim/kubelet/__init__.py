@@ -1,1 +1,1 @@
-"""TODO."""
+"""Simulated kubelets and kube-controller-manager's node controllers."""

@@ -13,9 +13,9 @@ from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
 from joiner.sim.cloud.machines import MachineRoom
-from joiner.sim.kubelet.kubelet import Habits, Kubelets
-from joiner.sim.kubelet.nodelifecycle import Absences, NodeTaints, PodGarbage, TaintEviction
-from joiner.sim.kubelet.podlifecycle import PodLives
+from joiner.sim.kubelet.kubelet import Kubelets, NodeTiming
+from joiner.sim.kubelet.nodelifecycle import NodeMonitor, NodeTaints, PodGarbage, TaintEviction
+from joiner.sim.kubelet.podlifecycle import PodLifecycle
 
 
 def _node_of(thing: Pod | VolumeAttachment) -> Iterable[str]:
@@ -37,16 +37,16 @@ def node_people(
     clock: Clock,
     random: Random,
     tasks: Tasks,
-    habits: Habits | None = None,
+    habits: NodeTiming | None = None,
 ) -> tuple[Controller, ...]:
     """The controllers for a manager. Kubelets themselves are tasks that begin when a machine comes up."""
-    usual = habits or Habits()
+    usual = habits or NodeTiming()
     for_machines, for_pods = Random(random.getrandbits(64)), Random(random.getrandbits(64))
     Kubelets(client=client, machines=machines, clock=clock, random=for_machines, habits=usual, tasks=tasks)
-    Absences(client=client, machines=machines, clock=clock, habits=usual, tasks=tasks)
+    NodeMonitor(client=client, machines=machines, clock=clock, habits=usual, tasks=tasks)
     return (
         NodeTaints(client=client, informers=informers, clock=clock, habits=usual),
         TaintEviction(client=client, informers=informers, clock=clock),
         PodGarbage(client=client, informers=informers),
-        PodLives(client=client, informers=informers, machines=machines, clock=clock, random=for_pods, habits=usual),
+        PodLifecycle(client=client, informers=informers, machines=machines, clock=clock, random=for_pods, habits=usual),
     )

@@ -21,7 +21,7 @@ from joiner.model.quantity import Quantity
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from joiner.model.taints import UNREGISTERED, Taint
-from joiner.sim.cloud.machines import Machine, MachineRoom, Span
+from joiner.sim.cloud.machines import CloudMachine, MachineRoom, Span
 
 NOT_READY: Final = (
     Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),
@@ -32,7 +32,7 @@ ALMOST_S: Final = 0.001
 _RETRY_S: Final = 1.0
 
 
-class Habits(Value):
+class NodeTiming(Value):
     """How kubelets and those who look after nodes behave."""
 
     joins_s: Span = (10.0, 30.0)
@@ -60,7 +60,7 @@ class Kubelets:
     """One for each machine. They are told by the machine room when theirs comes up."""
 
     def __init__(
-        self, *, client: Client, machines: MachineRoom, clock: Clock, random: Random, habits: Habits, tasks: Tasks
+        self, *, client: Client, machines: MachineRoom, clock: Clock, random: Random, habits: NodeTiming, tasks: Tasks
     ) -> None:
         self._client = client
         self._machines = machines
@@ -71,14 +71,14 @@ class Kubelets:
         self._boots: dict[str, int] = {}
         machines.listen(self._hear)
 
-    def _hear(self, machine: Machine) -> None:
+    def _hear(self, machine: CloudMachine) -> None:
         if machine.up and self._boots.get(machine.provider_id) != machine.boots:
             self._boots[machine.provider_id] = machine.boots
             self._tasks.start(f"kubelet {machine.node_name}", self._live(machine))
         elif not machine.alive:
             self._boots.pop(machine.provider_id, None)
 
-    async def _live(self, machine: Machine) -> None:
+    async def _live(self, machine: CloudMachine) -> None:
         """From a boot of the machine until it has nothing more to say."""
         birth = machine.birth
         if birth.never_joins:
@@ -98,13 +98,13 @@ class Kubelets:
             passed = after_s
             await persistently(partial(self._register_device, machine, name))
 
-    async def _waited(self, machine: Machine, seconds: float) -> bool:
+    async def _waited(self, machine: CloudMachine, seconds: float) -> bool:
         """Wait; whether the machine is still in the same life afterwards."""
         await asyncio.sleep(seconds)
         now = self._machines.get(machine.provider_id)
         return now is not None and now.up and now.boots == machine.boots
 
-    async def _join(self, machine: Machine) -> None:
+    async def _join(self, machine: CloudMachine) -> None:
         """Write the Node; after a restart of the machine it is there and only hears that it is not ready."""
         node = self._node(machine)
         try:
@@ -114,7 +114,7 @@ class Kubelets:
             made = await self._client.get(Node, node.name)
         await self._write_drivers(machine, made)
 
-    async def _rejoin(self, machine: Machine, fresh: Node) -> None:
+    async def _rejoin(self, machine: CloudMachine, fresh: Node) -> None:
         node = await self._client.get(Node, fresh.name)
         info = replace(node.status.node_info, boot_id=fresh.status.node_info.boot_id)
         kept = node.status.conditions if machine.birth.incurable else _ready_only(node.status.conditions)
@@ -122,21 +122,21 @@ class Kubelets:
         status = replace(node.status, node_info=info, conditions=conditions)
         await self._client.patch_status(node, replace(node, status=status), locked=True)
 
-    async def _say_ready(self, machine: Machine) -> None:
+    async def _say_ready(self, machine: CloudMachine) -> None:
         node = await self._client.get(Node, machine.node_name)
         conditions = with_condition(node.status.conditions, self._ready("True", "KubeletReady"))
         await self._client.patch_status(
             node, replace(node, status=replace(node.status, conditions=conditions)), locked=True
         )
 
-    async def _register_device(self, machine: Machine, name: str) -> None:
+    async def _register_device(self, machine: CloudMachine, name: str) -> None:
         node = await self._client.get(Node, machine.node_name)
         capacity = {**node.status.capacity, name: Quantity(machine.capacity.get(name, 0))}
         allocatable = {**node.status.allocatable, name: Quantity(machine.allocatable.get(name, 0))}
         status = replace(node.status, capacity=capacity, allocatable=allocatable)
         await self._client.patch_status(node, replace(node, status=status), locked=True)
 
-    async def _write_drivers(self, machine: Machine, node: Node) -> None:
+    async def _write_drivers(self, machine: CloudMachine, node: Node) -> None:
         limits = {**machine.volume_limits, **self._habits.drivers}
         drivers = tuple(
             CSINodeDriver(name=name, node_id=node.name, allocatable=VolumeNodeResources(count=limits[name]))
@@ -149,7 +149,7 @@ class Kubelets:
         with suppress(AlreadyExists):
             await self._client.create(thing)
 
-    def _node(self, machine: Machine) -> Node:
+    def _node(self, machine: CloudMachine) -> Node:
         known = {
             labels.HOSTNAME: machine.node_name,
             labels.ARCH: machine.architecture,
@@ -177,7 +177,7 @@ class Kubelets:
         return NodeCondition(type="Ready", status=status, reason=reason, last_transition_time=self._clock.now())
 
 
-def _at_first(machine: Machine, promised: Resources) -> Mapping[str, Quantity]:
+def _at_first(machine: CloudMachine, promised: Resources) -> Mapping[str, Quantity]:
     """What the node has before late devices come: what its type promises, less what this machine lacks."""
     birth = machine.birth
     return {

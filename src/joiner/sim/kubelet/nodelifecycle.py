@@ -15,8 +15,8 @@ from joiner.model.node import Node, NodeCondition, condition
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.taints import Taint, Toleration, is_among, merged, without
-from joiner.sim.cloud.machines import Machine, MachineRoom
-from joiner.sim.kubelet.kubelet import ALMOST_S, NOT_READY, Habits, persistently, with_condition
+from joiner.sim.cloud.machines import CloudMachine, MachineRoom
+from joiner.sim.kubelet.kubelet import ALMOST_S, NOT_READY, NodeTiming, persistently, with_condition
 
 UNREACHABLE: Final = (
     Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule"),
@@ -32,10 +32,12 @@ _ENDURED: Final = tuple(
 )
 
 
-class Absences:
+class NodeMonitor:
     """The node monitor and the cloud's own controller: what becomes of the Node of a machine that says nothing any more."""
 
-    def __init__(self, *, client: Client, machines: MachineRoom, clock: Clock, habits: Habits, tasks: Tasks) -> None:
+    def __init__(
+        self, *, client: Client, machines: MachineRoom, clock: Clock, habits: NodeTiming, tasks: Tasks
+    ) -> None:
         self._client = client
         self._machines = machines
         self._clock = clock
@@ -44,7 +46,7 @@ class Absences:
         self._silent: dict[str, int] = {}
         machines.listen(self._hear)
 
-    def _hear(self, machine: Machine) -> None:
+    def _hear(self, machine: CloudMachine) -> None:
         if not machine.up and machine.boots and self._silent.get(machine.provider_id) != machine.boots:
             self._silent[machine.provider_id] = machine.boots
             self._tasks.start(f"silence of {machine.node_name}", self._notice(machine))
@@ -52,13 +54,13 @@ class Absences:
             self._silent.pop(machine.provider_id, None)
             self._tasks.start(f"end of {machine.node_name}", self._forget(machine))
 
-    async def _notice(self, machine: Machine) -> None:
+    async def _notice(self, machine: CloudMachine) -> None:
         await asyncio.sleep(self._habits.heartbeat_s)
         now = self._machines.get(machine.provider_id)
         if now is not None and not now.up and now.boots == machine.boots:
             await persistently(lambda: self._doubt(machine))
 
-    async def _doubt(self, machine: Machine) -> None:
+    async def _doubt(self, machine: CloudMachine) -> None:
         node = await self._client.get(Node, machine.node_name)
         unknown = NodeCondition(
             type="Ready", status="Unknown", reason="NodeStatusUnknown", last_transition_time=self._clock.now()
@@ -66,7 +68,7 @@ class Absences:
         status = replace(node.status, conditions=with_condition(node.status.conditions, unknown))
         await self._client.patch_status(node, replace(node, status=status), locked=True)
 
-    async def _forget(self, machine: Machine) -> None:
+    async def _forget(self, machine: CloudMachine) -> None:
         await asyncio.sleep(self._habits.forgotten_s)
         await persistently(lambda: self._client.delete(Node, machine.node_name))
 
@@ -77,7 +79,7 @@ class NodeTaints(Reconciler):
     name = "node-lifecycle"
     watches = (Watch(Node),)
 
-    def __init__(self, *, client: Client, informers: Informers, clock: Clock, habits: Habits) -> None:
+    def __init__(self, *, client: Client, informers: Informers, clock: Clock, habits: NodeTiming) -> None:
         self._client = client
         self._informers = informers
         self._clock = clock

@@ -15,7 +15,7 @@ from joiner.model.node import Node, is_ready
 from joiner.model.pod import Pod, PodCondition
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from joiner.sim.cloud.machines import MachineRoom
-from joiner.sim.kubelet.kubelet import ALMOST_S, Habits
+from joiner.sim.kubelet.kubelet import ALMOST_S, NodeTiming
 
 RUNS_FOR: Final = "sim.joiner.dev/runs-for"
 """How long a pod runs before it is done; without it, for ever."""
@@ -38,7 +38,7 @@ class _Life:
         self.stops_s = 0.0
 
 
-class PodLives(Reconciler):
+class PodLifecycle(Reconciler):
     """Every pod that has a node. A pod on a machine that is not up has nobody to do anything for it."""
 
     name = "kubelet"
@@ -52,7 +52,7 @@ class PodLives(Reconciler):
         machines: MachineRoom,
         clock: Clock,
         random: Random,
-        habits: Habits,
+        habits: NodeTiming,
     ) -> None:
         self._client = client
         self._informers = informers

@@ -96,7 +96,7 @@ def is_finished(pod: Pod) -> bool:
 # -- the index -------------------------------------------------------------------------------------------------------------
 
 
-class Group:
+class PodGroup:
     """Pods that are alike to whoever looks at labels: same namespace, labels and dislikes, deleted or not."""
 
     def __init__(self, pod: Pod) -> None:
@@ -108,7 +108,7 @@ class Group:
         """Node to how many of them it has."""
         self._domains: dict[str, dict[str, int]] = {}
 
-    def domains(self, key: str, rooms: Mapping[str, "Room"]) -> Mapping[str, int]:
+    def domains(self, key: str, rooms: Mapping[str, "NodeEntry"]) -> Mapping[str, int]:
         """Value of the node label to how many of them are there."""
         found = self._domains.get(key)
         if found is None:
@@ -119,7 +119,7 @@ class Group:
                     found[value] = found.get(value, 0) + count
         return found
 
-    def count(self, room: "Room", change: int) -> None:
+    def count(self, room: "NodeEntry", change: int) -> None:
         """One more, or one less, on a node."""
         _count(self.nodes, room.name, change)
         for key, found in self._domains.items():
@@ -145,12 +145,12 @@ class Needs(NamedTuple):
     ports: tuple[ContainerPort, ...]
 
 
-class Lodger:
+class PodEntry:
     """A pod on a node, with what it takes there."""
 
     __slots__ = ("claims", "group", "pod", "ports", "requests", "room")
 
-    def __init__(self, pod: Pod, room: "Room", group: Group, needs: "Needs") -> None:
+    def __init__(self, pod: Pod, room: "NodeEntry", group: PodGroup, needs: "Needs") -> None:
         self.pod = pod
         self.room = room
         self.group = group
@@ -163,23 +163,23 @@ class Lodger:
         return self.pod.spec.priority or 0
 
 
-class Room:
+class NodeEntry:
     """A node, its pods, and what they take together. The node itself may be unknown: not seen yet, or gone."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.node: Node | None = None
         self.used: dict[str, int] = {}
-        self.lodgers: dict[Key, Lodger] = {}
-        self.with_ports: dict[Key, Lodger] = {}
-        self.with_claims: dict[Key, Lodger] = {}
+        self.lodgers: dict[Key, PodEntry] = {}
+        self.with_ports: dict[Key, PodEntry] = {}
+        self.with_claims: dict[Key, PodEntry] = {}
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Of the node; none while it is unknown."""
         return self.node.metadata.labels if self.node is not None else {}
 
-    def enter(self, key: Key, lodger: Lodger) -> None:
+    def enter(self, key: Key, lodger: PodEntry) -> None:
         """A pod comes."""
         self.lodgers[key] = lodger
         for name, amount in lodger.requests.items():
@@ -189,7 +189,7 @@ class Room:
         if lodger.claims:
             self.with_claims[key] = lodger
 
-    def leave(self, key: Key, lodger: Lodger) -> None:
+    def leave(self, key: Key, lodger: PodEntry) -> None:
         """A pod goes."""
         del self.lodgers[key]
         for name, amount in lodger.requests.items():
@@ -198,13 +198,13 @@ class Room:
         self.with_claims.pop(key, None)
 
 
-class Places:
+class ClusterIndex:
     """All nodes with their pods, and what else decides where a pod may go."""
 
     def __init__(self) -> None:
-        self.rooms: dict[str, Room] = {}
-        self.lodgers: dict[Key, Lodger] = {}
-        self.groups: dict[bytes, Group] = {}
+        self.rooms: dict[str, NodeEntry] = {}
+        self.lodgers: dict[Key, PodEntry] = {}
+        self.groups: dict[bytes, PodGroup] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.claims: dict[Key, PersistentVolumeClaim] = {}
         self.volumes: dict[str, PersistentVolume] = {}
@@ -257,7 +257,7 @@ class Places:
         else:
             kept[key] = thing
 
-    def nodes(self) -> Iterable[Room]:
+    def nodes(self) -> Iterable[NodeEntry]:
         """The rooms whose node is known, in no stated order."""
         return (room for room in self.rooms.values() if room.node is not None)
 
@@ -266,7 +266,7 @@ class Places:
     def _put_node(self, name: str, node: Node | None) -> None:
         room = self.rooms.get(name)
         if room is None:
-            room = self.rooms[name] = Room(name)
+            room = self.rooms[name] = NodeEntry(name)
         before, room.node = room.node, node
         if before is not None and node is not None and _serves_the_same(before, node):
             return
@@ -290,8 +290,8 @@ class Places:
             self.drop_pod(key)
         room = self.rooms.get(pod.spec.node_name)
         if room is None:
-            room = self.rooms[pod.spec.node_name] = Room(pod.spec.node_name)
-        lodger = self.lodgers[key] = Lodger(pod, room, self._group(pod), self.needs_of(pod.spec))
+            room = self.rooms[pod.spec.node_name] = NodeEntry(pod.spec.node_name)
+        lodger = self.lodgers[key] = PodEntry(pod, room, self._group(pod), self.needs_of(pod.spec))
         room.enter(key, lodger)
         lodger.group.count(room, 1)
         _count(self._priorities, lodger.priority, 1)
@@ -342,11 +342,11 @@ class Places:
         """Of all pods on nodes."""
         return min(self._priorities, default=None)
 
-    def _group(self, pod: Pod) -> Group:
+    def _group(self, pod: Pod) -> PodGroup:
         key = _group_signature(pod)
         found = self.groups.get(key)
         if found is None:
-            found = self.groups[key] = Group(pod)
+            found = self.groups[key] = PodGroup(pod)
             self.group_changes += 1
         return found
 
@@ -366,7 +366,7 @@ class Places:
             self.epoch += 1
         self.log.append(name)
 
-    def _tidy(self, room: Room) -> None:
+    def _tidy(self, room: NodeEntry) -> None:
         if room.node is None and not room.lodgers:
             self.rooms.pop(room.name, None)
 

@@ -9,7 +9,7 @@ from joiner.model.node import Node
 from joiner.model.pod import ContainerPort, Pod
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import Taint
-from joiner.sim.scheduler.clusterindex import Amounts, Room
+from joiner.sim.scheduler.clusterindex import Amounts, NodeEntry
 
 CORDONED: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -86,7 +86,7 @@ def static_refusals(pod: Pod, node: Node) -> Iterator[str]:
         yield NOT_THE_NODE
 
 
-def shortages(wanted: Amounts, room: Room) -> Iterator[str]:
+def shortages(wanted: Amounts, room: NodeEntry) -> Iterator[str]:
     """What there is too little of."""
     assert room.node is not None
     has = room.node.status.allocatable
@@ -95,14 +95,14 @@ def shortages(wanted: Amounts, room: Room) -> Iterator[str]:
             yield TOO_MANY_PODS if name == "pods" else f"insufficient {name}"
 
 
-def ports_clash(ports: tuple[ContainerPort, ...], room: Room) -> bool:
+def ports_clash(ports: tuple[ContainerPort, ...], room: NodeEntry) -> bool:
     """Whether somebody on the node has one of the ports."""
     return any(
         mine.conflicts(theirs) for lodger in room.with_ports.values() for theirs in lodger.ports for mine in ports
     )
 
 
-def local_refusals(pod: Pod, requests: Amounts, ports: tuple[ContainerPort, ...], room: Room) -> Iterator[str]:
+def local_refusals(pod: Pod, requests: Amounts, ports: tuple[ContainerPort, ...], room: NodeEntry) -> Iterator[str]:
     """What the node and its own pods say against a pod that takes that much."""
     assert room.node is not None
     yield from static_refusals(pod, room.node)

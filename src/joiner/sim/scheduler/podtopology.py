@@ -5,14 +5,14 @@ from typing import Final
 
 from joiner.model.affinity import HONOR, PodAffinityTerm, TopologySpreadConstraint
 from joiner.model.pod import Pod
-from joiner.sim.scheduler.clusterindex import Group, Places, Room, signature
+from joiner.sim.scheduler.clusterindex import ClusterIndex, NodeEntry, PodGroup, signature
 from joiner.sim.scheduler.nodefit import is_chosen, untolerated
 
 UNEVEN: Final = "spread would be uneven"
 NO_DOMAIN: Final = "spread label missing"
 
 
-def term_chooses(term: PodAffinityTerm, owner: Pod | Group, other: Pod | Group, places: Places) -> bool:
+def term_chooses(term: PodAffinityTerm, owner: Pod | PodGroup, other: Pod | PodGroup, places: ClusterIndex) -> bool:
     """Whether the affinity term of one pod means the other."""
     mine, theirs = _labels(owner), _labels(other)
     if term.label_selector is None or not term.label_selector.matches(theirs):
@@ -24,15 +24,15 @@ def term_chooses(term: PodAffinityTerm, owner: Pod | Group, other: Pod | Group, 
     return _in_namespaces(term, _namespace(owner), _namespace(other), places)
 
 
-def _labels(of: Pod | Group) -> Mapping[str, str]:
+def _labels(of: Pod | PodGroup) -> Mapping[str, str]:
     return of.metadata.labels if isinstance(of, Pod) else of.labels
 
 
-def _namespace(of: Pod | Group) -> str:
+def _namespace(of: Pod | PodGroup) -> str:
     return of.metadata.namespace if isinstance(of, Pod) else of.namespace
 
 
-def _in_namespaces(term: PodAffinityTerm, own: str, other: str, places: Places) -> bool:
+def _in_namespaces(term: PodAffinityTerm, own: str, other: str, places: ClusterIndex) -> bool:
     if not term.namespaces and term.namespace_selector is None:
         return own == other
     if other in term.namespaces:
@@ -41,7 +41,7 @@ def _in_namespaces(term: PodAffinityTerm, own: str, other: str, places: Places) 
     return term.namespace_selector is not None and term.namespace_selector.matches(known)
 
 
-def spread_chooses(constraint: TopologySpreadConstraint, pod: Pod, other: Pod | Group) -> bool:
+def spread_chooses(constraint: TopologySpreadConstraint, pod: Pod, other: Pod | PodGroup) -> bool:
     """Whether the other pod is counted by a spread constraint of the pod."""
     mine, theirs = pod.metadata.labels, _labels(other)
     return (
@@ -52,7 +52,9 @@ def spread_chooses(constraint: TopologySpreadConstraint, pod: Pod, other: Pod | 
     )
 
 
-def groups_chosen(places: Places, question: tuple[object, ...], chooses: Callable[[Group], bool]) -> list[Group]:
+def groups_chosen(
+    places: ClusterIndex, question: tuple[object, ...], chooses: Callable[[PodGroup], bool]
+) -> list[PodGroup]:
     """The groups of pods that are chosen. Asked with equal questions, `chooses` must choose alike."""
     return places.remember(
         places.group_changes,
@@ -61,7 +63,7 @@ def groups_chosen(places: Places, question: tuple[object, ...], chooses: Callabl
     )
 
 
-def groups_meant(terms: tuple[PodAffinityTerm, ...], pod: Pod, places: Places) -> list[Group]:
+def groups_meant(terms: tuple[PodAffinityTerm, ...], pod: Pod, places: ClusterIndex) -> list[PodGroup]:
     """The groups that all of these affinity terms of the pod mean."""
     return groups_chosen(
         places,
@@ -73,7 +75,9 @@ def groups_meant(terms: tuple[PodAffinityTerm, ...], pod: Pod, places: Places) -
 class Spread:
     """One hard spread constraint, with the pods counted that are there now."""
 
-    def __init__(self, constraint: TopologySpreadConstraint, pod: Pod, places: Places, keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, constraint: TopologySpreadConstraint, pod: Pod, places: ClusterIndex, keys: tuple[str, ...]
+    ) -> None:
         self.key = constraint.topology_key
         self._skew = constraint.max_skew
         self._self = int(spread_chooses(constraint, pod, pod))
@@ -91,7 +95,7 @@ class Spread:
         enough = len(self.counts) >= (constraint.min_domains or 1)
         self._least = min(self.counts.values(), default=0) if enough else 0
 
-    def refusals(self, room: Room) -> Iterator[str]:
+    def refusals(self, room: NodeEntry) -> Iterator[str]:
         """Why one more pod in the domain of the node would be too many."""
         value = room.labels.get(self.key)
         if value is None:
@@ -101,7 +105,7 @@ class Spread:
 
 
 def _eligible(
-    constraint: TopologySpreadConstraint, pod: Pod, places: Places, keys: tuple[str, ...]
+    constraint: TopologySpreadConstraint, pod: Pod, places: ClusterIndex, keys: tuple[str, ...]
 ) -> Mapping[str, str]:
     """Node to domain, of the nodes over which the pods are spread."""
     affinity = pod.spec.affinity.node_affinity.required
@@ -117,7 +121,7 @@ def _eligible(
     )
 
 
-def counts_for(room: Room, constraint: TopologySpreadConstraint, pod: Pod, keys: tuple[str, ...]) -> bool:
+def counts_for(room: NodeEntry, constraint: TopologySpreadConstraint, pod: Pod, keys: tuple[str, ...]) -> bool:
     """Whether the node is one of those over which the pods are spread."""
     node = room.node
     if node is None or any(key not in node.metadata.labels for key in keys):

@@ -1,7 +1,7 @@
 """May a pod be on a node? The rules of Kubernetes, put together for the pretend scheduler and for those who check it.
 
 A second opinion on purpose: nothing here is shared with the engine that plans for the same rules.
-`Question` is put once per pod and then answers for one node after the other.
+`PodPredicates` is put once per pod and then answers for one node after the other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from joiner.kube.client import key_of
 from joiner.model.affinity import DO_NOT_SCHEDULE
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.sim.scheduler.clusterindex import Group, Places, Room
+from joiner.sim.scheduler.clusterindex import ClusterIndex, NodeEntry, PodGroup
 from joiner.sim.scheduler.nodefit import (
     NOT_THE_NODE,
     PORT_TAKEN,
@@ -33,10 +33,10 @@ Near = list[tuple[str, Mapping[str, int]]]
 """Labels of nodes, each with the values of it that count and how many pods are there."""
 
 
-class Question:
+class PodPredicates:
     """Where may this pod be? Put once; what takes a look at all pods is counted once, when it is first asked for."""
 
-    def __init__(self, pod: Pod, places: Places) -> None:
+    def __init__(self, pod: Pod, places: ClusterIndex) -> None:
         self.pod = pod
         self.places = places
         self.requests, self.ports = places.needs_of(pod.spec)
@@ -66,7 +66,7 @@ class Question:
             return [(key, _Everywhere()) for key, _ in found]
         return found
 
-    def _sum(self, groups: Iterable[Group], key: str) -> dict[str, int]:
+    def _sum(self, groups: Iterable[PodGroup], key: str) -> dict[str, int]:
         total: dict[str, int] = {}
         for group in groups:
             for value, count in group.domains(key, self.places.rooms).items():
@@ -93,7 +93,7 @@ class Question:
             if term_chooses(term, group, pod, places)
         ]
 
-    def anti_refusals(self, room: Room) -> Iterator[str]:
+    def anti_refusals(self, room: NodeEntry) -> Iterator[str]:
         """Pods that may not be near one another, seen from both sides."""
         labels = room.labels
         if any(key in labels and labels[key] in domains for key, domains in self._forbidden):
@@ -101,7 +101,7 @@ class Question:
         if any(key in labels and labels[key] in domains for key, domains in self._forbidding):
             yield UNWANTED
 
-    def wide_refusals(self, room: Room) -> Iterator[str]:
+    def wide_refusals(self, room: NodeEntry) -> Iterator[str]:
         """What takes more than one node to tell."""
         yield from volume_refusals(self.pod, room, self.places)
         yield from self.anti_refusals(room)
@@ -111,7 +111,7 @@ class Question:
         for spread in self._spreads:
             yield from spread.refusals(room)
 
-    def refusals(self, room: Room) -> Iterator[str]:
+    def refusals(self, room: NodeEntry) -> Iterator[str]:
         """Everything that speaks against the node."""
         yield from local_refusals(self.pod, self.requests, self.ports, room)
         yield from self.wide_refusals(room)
@@ -122,7 +122,7 @@ class _Everywhere(dict[str, int]):
         return True
 
 
-def check_placement(pod: Pod, node: Node, state: Places) -> list[str]:
+def check_placement(pod: Pod, node: Node, state: ClusterIndex) -> list[str]:
     """Why a pod may not be where it is; empty when all is well.
 
     Only what holds for as long as the pod runs: being chosen, NoExecute taints, amounts, ports, anti-affinity, volumes. Taints
@@ -133,10 +133,10 @@ def check_placement(pod: Pod, node: Node, state: Places) -> list[str]:
         room = state.rooms.get(node.name)
         if room is None or room.node is None:
             return ["the node does not exist"]
-        return list(_standing(Question(pod, state), room))
+        return list(_standing(PodPredicates(pod, state), room))
 
 
-def _standing(question: Question, room: Room) -> Iterator[str]:
+def _standing(question: PodPredicates, room: NodeEntry) -> Iterator[str]:
     pod, node = question.pod, room.node
     assert node is not None
     for taint in untolerated(pod, node, ("NoExecute",)):

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from joiner.kube.client import Key, key_of
 from joiner.model.pod import Pod
-from joiner.sim.scheduler.clusterindex import Amounts, Lodger, Places, Room, requests_of
+from joiner.sim.scheduler.clusterindex import Amounts, ClusterIndex, NodeEntry, PodEntry, requests_of
 from joiner.sim.scheduler.nodefit import static_refusals
-from joiner.sim.scheduler.predicates import Question
+from joiner.sim.scheduler.predicates import PodPredicates
 
 NEVER: Final = "Never"
 NODES_MOST: Final = 100
@@ -25,14 +25,14 @@ class Eviction(NamedTuple):
     victims: tuple[Pod, ...]
 
 
-def preempt(pod: Pod, places: Places) -> Eviction | None:
+def preempt(pod: Pod, places: ClusterIndex) -> Eviction | None:
     """The pods that should go so that this one can come; nothing when it would not help."""
     priority = pod.spec.priority or 0
     lowest = places.lowest_priority()
     if lowest is None or lowest >= priority or pod.spec.preemption_policy == NEVER:
         return None
     wanted = requests_of(pod.spec)
-    found: list[tuple[int, int, str, tuple[Lodger, ...]]] = []
+    found: list[tuple[int, int, str, tuple[PodEntry, ...]]] = []
     for room in sorted(places.nodes(), key=lambda each: each.name):
         victims = _victims(pod, wanted, room, places, priority)
         if victims:
@@ -45,14 +45,14 @@ def preempt(pod: Pod, places: Places) -> Eviction | None:
     return Eviction(node, tuple(each.pod for each in chosen))
 
 
-def is_under_way(eviction: Eviction, places: Places) -> bool:
+def is_under_way(eviction: Eviction, places: ClusterIndex) -> bool:
     """Whether somebody who was asked to leave is still there."""
     there = (places.lodgers.get(key_of(victim)) for victim in eviction.victims)
     uids = [victim.metadata.uid for victim in eviction.victims]
     return any(each is not None and each.pod.metadata.uid == uid for each, uid in zip(there, uids, strict=True))
 
 
-def _victims(pod: Pod, wanted: Amounts, room: Room, places: Places, priority: int) -> tuple[Lodger, ...]:
+def _victims(pod: Pod, wanted: Amounts, room: NodeEntry, places: ClusterIndex, priority: int) -> tuple[PodEntry, ...]:
     assert room.node is not None
     lower = [each for each in room.lodgers.values() if each.priority < priority]
     if not lower or any(static_refusals(pod, room.node)):
@@ -64,16 +64,16 @@ def _victims(pod: Pod, wanted: Amounts, room: Room, places: Places, priority: in
     return _fewest(pod, room, places, sorted(lower, key=lambda each: (-each.priority, key_of(each.pod))))
 
 
-def _fewest(pod: Pod, room: Room, places: Places, lower: list[Lodger]) -> tuple[Lodger, ...]:
+def _fewest(pod: Pod, room: NodeEntry, places: ClusterIndex, lower: list[PodEntry]) -> tuple[PodEntry, ...]:
     """The fewest that must leave: all who may are taken away, then brought back one by one, the most important first."""
-    victims: list[Lodger] = []
+    victims: list[PodEntry] = []
     keys: list[Key] = [key_of(each.pod) for each in lower]
     with places.without(keys):
-        if any(Question(pod, places).refusals(room)):
+        if any(PodPredicates(pod, places).refusals(room)):
             return ()
         for key, each in zip(keys, lower, strict=True):
             places.put_pod(each.pod)
-            if any(Question(pod, places).refusals(room)):
+            if any(PodPredicates(pod, places).refusals(room)):
                 places.drop_pod(key)
                 victims.append(each)
     return tuple(victims)

@@ -26,12 +26,12 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, PodCondition, condition
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.sim.scheduler.clusterindex import Places, claims_of, is_finished, signature
+from joiner.sim.scheduler.clusterindex import ClusterIndex, claims_of, is_finished, signature
 from joiner.sim.scheduler.nodefit import named_nodes
-from joiner.sim.scheduler.predicates import Question
+from joiner.sim.scheduler.predicates import PodPredicates
 from joiner.sim.scheduler.preemption import Eviction, is_under_way, preempt
 from joiner.sim.scheduler.queue import Lines, Waiting
-from joiner.sim.scheduler.scoring import Views, Wishes, choose, class_signature
+from joiner.sim.scheduler.scoring import PodWeights, Views, choose, class_signature
 from joiner.sim.scheduler.volumefit import SELECTED_NODE, claim_problem, is_bound, volume_refusals
 
 NAME: Final = "default-scheduler"
@@ -91,7 +91,7 @@ class Binder(Reconciler):
     def __init__(self, *, client: Client, informers: Informers, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._places = Places()
+        self._places = ClusterIndex()
         self._views = Views(self._places)
         self._waiting = Lines()
         self._assumed: dict[Key, _Assumed] = {}
@@ -289,12 +289,12 @@ class Binder(Reconciler):
         problem = claim_problem(pod, self._places)
         if problem is not None:
             return None, f"0/{self._total()} nodes are available: {problem}."
-        question = Question(pod, self._places)
+        question = PodPredicates(pod, self._places)
         names = named_nodes(pod)
         if names is not None:
             return self._find_among(question, names)
         view = self._views.of(pod, class_signature(pod))
-        node, refused = choose(question, view, Wishes(pod, self._places))
+        node, refused = choose(question, view, PodWeights(pod, self._places))
         if node is not None:
             return node, ""
         return None, _message(self._total(), [*view.refused.values(), *refused.values()])
@@ -302,7 +302,7 @@ class Binder(Reconciler):
     def _total(self) -> int:
         return sum(1 for _ in self._places.nodes())
 
-    def _find_among(self, question: Question, names: Iterable[str]) -> tuple[str | None, str]:
+    def _find_among(self, question: PodPredicates, names: Iterable[str]) -> tuple[str | None, str]:
         whys: list[tuple[str, ...]] = []
         for name in names:
             room = self._places.rooms.get(name)

@@ -12,10 +12,10 @@ from typing import Final
 
 from joiner.model.affinity import SCHEDULE_ANYWAY, PodAffinityTerm
 from joiner.model.pod import Pod
-from joiner.sim.scheduler.clusterindex import Amounts, Places, Room, signature
+from joiner.sim.scheduler.clusterindex import Amounts, ClusterIndex, NodeEntry, signature
 from joiner.sim.scheduler.nodefit import local_refusals, term_matches, untolerated
 from joiner.sim.scheduler.podtopology import Spread, groups_meant
-from joiner.sim.scheduler.predicates import Question
+from joiner.sim.scheduler.predicates import PodPredicates
 
 SAMPLE: Final = 100
 """How many nodes are compared where comparing takes a look at other nodes."""
@@ -42,10 +42,10 @@ def class_signature(pod: Pod) -> bytes:
     )
 
 
-class View:
+class ScoringView:
     """The nodes of a cluster as one class of pods sees them."""
 
-    def __init__(self, pod: Pod, places: Places) -> None:
+    def __init__(self, pod: Pod, places: ClusterIndex) -> None:
         self._pod = pod
         self._places = places
         self._requests, self._ports = places.needs_of(pod.spec)
@@ -70,7 +70,7 @@ class View:
         for name in names:
             self._look_at(name, places.rooms.get(name))
 
-    def _look_at(self, name: str, room: Room | None) -> None:
+    def _look_at(self, name: str, room: NodeEntry | None) -> None:
         if room is None or room.node is None:
             self._ranks.pop(name, None)
             self.refused.pop(name, None)
@@ -86,7 +86,7 @@ class View:
             self._ranks[name] = rank
             heappush(self._heap, rank)
 
-    def _rank(self, room: Room) -> Rank:
+    def _rank(self, room: NodeEntry) -> Rank:
         node = room.node
         assert node is not None
         taints = sum(1 for _ in untolerated(self._pod, node, ("PreferNoSchedule",)))
@@ -108,7 +108,7 @@ class View:
                 heappush(self._heap, rank)
 
 
-def _use(requests: Amounts, room: Room) -> int:
+def _use(requests: Amounts, room: NodeEntry) -> int:
     """How much of cpu and memory would be in use, in hundredths of a percent of both together."""
     assert room.node is not None
     has = room.node.status.allocatable
@@ -123,15 +123,15 @@ def _use(requests: Amounts, room: Room) -> int:
 class Views:
     """The views of the classes that were asked for last."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: ClusterIndex) -> None:
         self._places = places
-        self._views: dict[bytes, View] = {}
+        self._views: dict[bytes, ScoringView] = {}
 
-    def of(self, pod: Pod, key: bytes) -> View:
+    def of(self, pod: Pod, key: bytes) -> ScoringView:
         """The view of the pod's class, caught up."""
         view = self._views.pop(key, None)
         if view is None:
-            view = View(pod, self._places)
+            view = ScoringView(pod, self._places)
             if len(self._views) >= VIEWS_MOST:
                 del self._views[next(iter(self._views))]
         self._views[key] = view
@@ -139,10 +139,10 @@ class Views:
         return view
 
 
-class Wishes:
+class PodWeights:
     """What the pod would like of other pods, counted once."""
 
-    def __init__(self, pod: Pod, places: Places) -> None:
+    def __init__(self, pod: Pod, places: ClusterIndex) -> None:
         affinity = pod.spec.affinity
         self._near = [
             (sign * each.weight, each.pod_affinity_term.topology_key, _counts(each.pod_affinity_term, pod, places))
@@ -155,7 +155,7 @@ class Wishes:
     def __bool__(self) -> bool:
         return bool(self._near or self._spreads)
 
-    def rank(self, rank: Rank, room: Room) -> tuple[int, int, int, int, str]:
+    def rank(self, rank: Rank, room: NodeEntry) -> tuple[int, int, int, int, str]:
         """The rank of the node with what other pods add to it."""
         labels = room.labels
         near = sum(weight * counts.get(labels.get(key, ""), 0) for weight, key, counts in self._near)
@@ -163,7 +163,7 @@ class Wishes:
         return (rank[0], rank[1] - near, crowd, rank[2], rank[3])
 
 
-def _counts(term: PodAffinityTerm, pod: Pod, places: Places) -> dict[str, int]:
+def _counts(term: PodAffinityTerm, pod: Pod, places: ClusterIndex) -> dict[str, int]:
     total: dict[str, int] = {}
     for group in groups_meant((term,), pod, places):
         for value, count in group.domains(term.topology_key, places.rooms).items():
@@ -171,10 +171,12 @@ def _counts(term: PodAffinityTerm, pod: Pod, places: Places) -> dict[str, int]:
     return total
 
 
-def choose(question: Question, view: View, wishes: Wishes) -> tuple[str | None, dict[str, tuple[str, ...]]]:
+def choose(
+    question: PodPredicates, view: ScoringView, wishes: PodWeights
+) -> tuple[str | None, dict[str, tuple[str, ...]]]:
     """The best node; or none, and why each will not do that would if it were alone."""
     refused: dict[str, tuple[str, ...]] = {}
-    good: list[tuple[Rank, Room]] = []
+    good: list[tuple[Rank, NodeEntry]] = []
     nodes = view.best_first()
     for rank in nodes:
         room = question.places.rooms[rank[3]]

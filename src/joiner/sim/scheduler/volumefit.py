@@ -7,7 +7,7 @@ from joiner.kube.client import Key
 from joiner.model.node import Node
 from joiner.model.pod import Pod
 from joiner.model.storage import BOUND, DEFAULT_CLASS, IMMEDIATE, StorageClass
-from joiner.sim.scheduler.clusterindex import Places, Room, claims_of
+from joiner.sim.scheduler.clusterindex import ClusterIndex, NodeEntry, claims_of
 from joiner.sim.scheduler.nodefit import term_matches
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -34,7 +34,7 @@ def allows(storage_class: StorageClass, labels: Mapping[str, str]) -> bool:
     )
 
 
-def claim_problem(pod: Pod, places: Places) -> str | None:
+def claim_problem(pod: Pod, places: ClusterIndex) -> str | None:
     """Why no node at all will do as long as its claims are as they are."""
     for key in claims_of(pod):
         claim = places.claims.get(key)
@@ -49,13 +49,13 @@ def claim_problem(pod: Pod, places: Places) -> str | None:
     return None
 
 
-def is_bound(key: Key, places: Places) -> bool:
+def is_bound(key: Key, places: ClusterIndex) -> bool:
     """Whether the claim has its volume for good, and we know the volume."""
     claim = places.claims.get(key)
     return claim is not None and claim.status.phase == BOUND and claim.spec.volume_name in places.volumes
 
 
-def volume_refusals(pod: Pod, room: Room, places: Places) -> Iterator[str]:
+def volume_refusals(pod: Pod, room: NodeEntry, places: ClusterIndex) -> Iterator[str]:
     """Why the volumes keep the pod off the node."""
     claims = claims_of(pod)
     if not claims:
@@ -67,7 +67,7 @@ def volume_refusals(pod: Pod, room: Room, places: Places) -> Iterator[str]:
         yield TOO_MANY_VOLUMES
 
 
-def _reaches(key: Key, node: Node, places: Places) -> bool:
+def _reaches(key: Key, node: Node, places: ClusterIndex) -> bool:
     claim = places.claims.get(key)
     if claim is None:
         return False
@@ -84,7 +84,7 @@ def _reaches(key: Key, node: Node, places: Places) -> bool:
     return storage_class is not None and allows(storage_class, node.metadata.labels)
 
 
-def _too_many_volumes(claims: tuple[Key, ...], room: Room, places: Places) -> bool:
+def _too_many_volumes(claims: tuple[Key, ...], room: NodeEntry, places: ClusterIndex) -> bool:
     csi = places.drivers.get(room.name)
     limits = {each.name: each.allocatable.count for each in csi.spec.drivers} if csi is not None else {}
     if not limits:
@@ -98,7 +98,7 @@ def _too_many_volumes(claims: tuple[Key, ...], room: Room, places: Places) -> bo
     return any((limit := limits.get(driver)) is not None and count[driver] > limit for driver in new)
 
 
-def _driver(key: Key, places: Places) -> str:
+def _driver(key: Key, places: ClusterIndex) -> str:
     claim = places.claims.get(key)
     if claim is None:
         return ""

@@ -29,7 +29,7 @@ class Words(Value, rename="kebab", forbid_unknown_fields=True):
     """A part of a story. A word that is not known is a mistake."""
 
 
-class Reservation(Words):
+class ReservationWords(Words):
     """Machines that are paid for."""
 
     id: str
@@ -40,7 +40,7 @@ class Reservation(Words):
     """When it ends, counted from the beginning; never, if nothing is said."""
 
 
-class Shelf(Words):
+class MarketWords(Words):
     """How many machines of a sort the cloud has."""
 
     instance_type: str = ""
@@ -49,7 +49,7 @@ class Shelf(Words):
     count: int = 0
 
 
-class Device(Words):
+class DeviceWords(Words):
     """Something that machines have and the cloud does not tell of: overlays and settings do."""
 
     resource: str
@@ -59,7 +59,7 @@ class Device(Words):
     """How long after the node is ready it shows."""
 
 
-class Hook(Words):
+class HookWords(Words):
     """Something that the cloud does with a machine before its node counts as registered."""
 
     name: str
@@ -82,11 +82,11 @@ class CloudWords(Words):
     """How long a node takes until what its startup taints wait for is done."""
     terminate: Duration = Duration.parse("20s")
     """How long a machine takes to end."""
-    shelves: tuple[Shelf, ...] = ()
+    shelves: tuple[MarketWords, ...] = ()
     """What is scarce; of everything else there is enough."""
-    devices: tuple[Device, ...] = ()
+    devices: tuple[DeviceWords, ...] = ()
     """What machines have besides what the catalogue says."""
-    registration_hooks: tuple[Hook, ...] = ()
+    registration_hooks: tuple[HookWords, ...] = ()
     """What nodes wait for before they are registered."""
 
 
@@ -118,7 +118,7 @@ class Given(Words):
     catalog: str = "small"
     """The machines there are: small, kwok, ec2/<region>, or a file beside the story."""
     nodepools: tuple[PoolWords, ...] = ()
-    reservations: tuple[Reservation, ...] = ()
+    reservations: tuple[ReservationWords, ...] = ()
     cloud: CloudWords = CloudWords()
     manifests: tuple[str, ...] = ()
     """Files with Kubernetes objects, beside the story."""
@@ -216,7 +216,7 @@ class Apply(Words):
 class Shortage(Words):
     """The cloud runs out of some machines, for a while or for good."""
 
-    shortage: Shelf
+    shortage: MarketWords
     lasts: Duration | None = None
 
 
@@ -243,20 +243,20 @@ class NeverJoin(Words):
 class Price(Words):
     """A price changes: by a factor, for everything that is meant."""
 
-    price: Shelf
+    price: MarketWords
     factor: float
 
 
 class Withdraw(Words):
     """The cloud no longer has a type, or a type in a zone."""
 
-    withdraw: Shelf
+    withdraw: MarketWords
 
 
 class Restore(Words):
     """The cloud has again what was withdrawn, said in the same words."""
 
-    restore: Shelf
+    restore: MarketWords
 
 
 class Outage(Words):
@@ -369,10 +369,10 @@ class Expectation(Words):
 
 PARTS: Final[tuple[type[Words], ...]] = (
     Given,
-    Reservation,
-    Shelf,
-    Device,
-    Hook,
+    ReservationWords,
+    MarketWords,
+    DeviceWords,
+    HookWords,
     CloudWords,
     PoolWords,
     Expectation,

@@ -15,7 +15,7 @@ from joiner.model.pod import Pod, condition
 from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.apiserver.server import Write
-from joiner.sim.cloud.machines import GONE, Machine
+from joiner.sim.cloud.machines import GONE, CloudMachine
 from joiner.sim.story.objects import APP, NAMESPACE
 from joiner.sim.story.phrases import counted
 from joiner.sim.world import World
@@ -32,7 +32,7 @@ TOLD = frozenset(
 """Events that are worth a sentence."""
 
 
-class Chronicle:
+class Narrator:
     """Watches one world from outside."""
 
     def __init__(self, world: World, tell: Teller | None = None) -> None:
@@ -205,7 +205,7 @@ class Chronicle:
 
     # -- the cloud ------------------------------------------------------------------------------------------------
 
-    def _machine(self, machine: Machine) -> None:
+    def _machine(self, machine: CloudMachine) -> None:
         known = self._states.get(machine.provider_id)
         state = "noticed" if machine.notice_at is not None and machine.state != GONE else machine.state
         if state == known:

@@ -7,12 +7,12 @@ from typing import Any
 from joiner.model.duration import SECOND, Duration
 from joiner.sim.story.format import (
     EndReservation,
+    MarketWords,
     NeverJoin,
     Outage,
     Price,
     Restart,
     Restore,
-    Shelf,
     Shortage,
     Traffic,
     Withdraw,
@@ -75,7 +75,7 @@ def sentence(step: Any) -> str:
     return ""
 
 
-def _sort(shelf: Shelf) -> str:
+def _sort(shelf: MarketWords) -> str:
     """The machines that a shelf holds."""
     what = " ".join(part for part in (shelf.capacity_type, shelf.instance_type, "machines") if part)
     return f"{what} in {shelf.zone}" if shelf.zone else what

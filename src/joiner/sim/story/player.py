@@ -14,15 +14,15 @@ from joiner.model.meta import KubeObject
 from joiner.model.quantity import MILLI
 from joiner.options import OptionsError
 from joiner.sim.cloud.cloud import Device, Hook
-from joiner.sim.cloud.machines import Pace
-from joiner.sim.cloud.market import Lot
+from joiner.sim.cloud.machines import CloudTiming
+from joiner.sim.cloud.market import MarketSlice
 from joiner.sim.cloud.outages import Outages
-from joiner.sim.kubelet.kubelet import Habits
+from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import objects, phrases
 from joiner.sim.story.expectations import Judge
 from joiner.sim.story.format import MOMENTS, CloudWords, Expectation, Story, StoryError, Timed
-from joiner.sim.story.narrator import Chronicle, Teller
-from joiner.sim.story.steps import Stage, Unplayable
+from joiner.sim.story.narrator import Narrator, Teller
+from joiner.sim.story.steps import StepRunner, Unplayable
 from joiner.sim.story.validation import rehearse
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualLoop, run
@@ -47,7 +47,7 @@ class Played(NamedTuple):
     """A story that was told to its end."""
 
     world: World
-    chronicle: Chronicle
+    chronicle: Narrator
     verdicts: tuple[Verdict, ...]
     seconds: float
 
@@ -98,15 +98,17 @@ class _Telling:
             options=story.options,
             spread=_spread(story),
             trace=trace,
-            pace=Pace(call_s=(cloud.launch.seconds, cloud.launch.seconds), stops_s=(cloud.terminate.seconds,) * 2),
-            habits=Habits(
+            pace=CloudTiming(
+                call_s=(cloud.launch.seconds, cloud.launch.seconds), stops_s=(cloud.terminate.seconds,) * 2
+            ),
+            habits=NodeTiming(
                 joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2, prepares_s=cloud.prepare.seconds
             ),
             cloud_meddler=outages,
         )
-        self._chronicle = Chronicle(self.world, tell)
+        self._chronicle = Narrator(self.world, tell)
         self._tasks = Tasks(failed=self._failed)
-        self._stage = Stage(self.world, self._tasks, story.folder, outages, self._chronicle.say)
+        self._stage = StepRunner(self.world, self._tasks, story.folder, outages, self._chronicle.say)
         self._judge = Judge(self.world)
         self._written = story.document.data.get("then") or []
         self._verdicts: dict[int, Verdict] = {}
@@ -150,7 +152,7 @@ class _Telling:
                 shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
             )
         for each in words.devices:
-            lot = Lot(instance_type=each.instance_type)
+            lot = MarketSlice(instance_type=each.instance_type)
             cloud.equip(Device(lot, each.resource, each.count * MILLI, each.after.seconds))
         cloud.hooks += (Hook(each.name, each.after.seconds, each.labels) for each in words.registration_hooks)
 

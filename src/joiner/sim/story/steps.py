@@ -14,14 +14,15 @@ from joiner.kube.tasks import Tasks
 from joiner.model import codec
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node, NodeCondition
-from joiner.sim.cloud.cloud import Fate
-from joiner.sim.cloud.machines import Birth, Machine
+from joiner.sim.cloud.cloud import DefectRule
+from joiner.sim.cloud.machines import CloudMachine, MachineDefects
 from joiner.sim.cloud.outages import Outages
 from joiner.sim.story import objects
 from joiner.sim.story.format import (
     Apply,
     Delete,
     EndReservation,
+    MarketWords,
     NeverJoin,
     Outage,
     PodWords,
@@ -30,7 +31,6 @@ from joiner.sim.story.format import (
     Restart,
     Restore,
     Scale,
-    Shelf,
     Shortage,
     Sicken,
     Traffic,
@@ -46,7 +46,7 @@ class Unplayable(ValueError):
     """A step that cannot be carried out, because of what the story says elsewhere."""
 
 
-class Stage:
+class StepRunner:
     """Carries out steps. What goes on for a while goes on in tasks."""
 
     def __init__(
@@ -231,7 +231,7 @@ class Stage:
         elif isinstance(step, EndReservation):
             cloud.cancel_reservation(step.end_reservation)
         elif isinstance(step, NeverJoin):
-            cloud.destine(Fate(birth=Birth(never_joins=True), times=step.never_join))
+            cloud.destine(DefectRule(birth=MachineDefects(never_joins=True), times=step.never_join))
         elif isinstance(step, Reclaim):
             for machine in self._chosen(step.reclaim, step.nodepool, "be taken back", SPOT):
                 cloud.machines.reclaim(machine.provider_id)
@@ -241,7 +241,7 @@ class Stage:
         else:
             raise Unplayable(f"nobody knows how to play {step}")
 
-    def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[Machine]:
+    def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[CloudMachine]:
         """So many of the machines that run, the oldest first; of all, or of those of a pool or a capacity type."""
         running = [
             each
@@ -254,5 +254,5 @@ class Stage:
         return sorted(running, key=lambda each: (each.launched_at, each.provider_id))[:number]
 
 
-def _lot(shelf: Shelf) -> dict[str, str]:
+def _lot(shelf: MarketWords) -> dict[str, str]:
     return {"instance_type": shelf.instance_type, "zone": shelf.zone, "capacity_type": shelf.capacity_type}

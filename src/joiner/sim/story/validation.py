@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from joiner import yamldoc
 from joiner.admission import fieldnames
-from joiner.admission.problem import Problem, nearest
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.validate import at_the_door
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.cloud.kwok import supply
@@ -43,10 +43,10 @@ from joiner.sim.story.format import (
     Apply,
     Delete,
     Expectation,
+    MarketWords,
     PodWords,
     Restore,
     Scale,
-    Shelf,
     Sicken,
     Story,
     StoryError,
@@ -203,7 +203,7 @@ class _Rehearsal:
         if "for" in self._document.data:
             self._moment(self._story.ends, "for")
         self._look_through(self._story.given, "given")
-        withdrawn: list[Shelf] = []
+        withdrawn: list[MarketWords] = []
         for timed in self._story.when:
             self._moment(timed.at, f"{timed.path}.at")
             self._look_through(timed.step, timed.path)
@@ -358,7 +358,7 @@ class _Rehearsal:
         if problem:
             self._complain(path, problem)
 
-    def _step(self, timed: Timed, withdrawn: list[Shelf]) -> None:
+    def _step(self, timed: Timed, withdrawn: list[MarketWords]) -> None:
         """What a step names. Steps come in order of time."""
         step = timed.step
         self._presence.enter(timed)
@@ -492,12 +492,12 @@ def _or(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _found(data: Mapping[str, Any], kind: type[KubeObject]) -> Iterable[Problem]:
+def _found(data: Mapping[str, Any], kind: type[KubeObject]) -> Iterable[FieldProblem]:
     """What is wrong with a manifest before it is read, and what would be dropped."""
     return at_the_door(data, kind) if issubclass(kind, CustomObject) else fieldnames.problems(data, kind)
 
 
-def _words(problem: Problem) -> str:
+def _words(problem: FieldProblem) -> str:
     return str(replace(problem, path=""))
 
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Simulated volume controllers: ephemeral claims, provisioner, attach/detach."""

@@ -97,7 +97,7 @@ class EphemeralClaims(Reconciler):
         return DONE
 
 
-class Provisioner(Reconciler):
+class VolumeProvisioner(Reconciler):
     """Gives claims their volumes, and takes volumes away whose claim is gone."""
 
     name = "volumes.provisioner"
@@ -250,6 +250,6 @@ def controllers(*, client: Client, informers: Informers, clock: Clock) -> tuple[
     """The volume people. The informers must have `INDEXES`."""
     return (
         EphemeralClaims(client=client, informers=informers),
-        Provisioner(client=client, informers=informers),
+        VolumeProvisioner(client=client, informers=informers),
         attacher.Attacher(client=client, informers=informers, clock=clock),
     )

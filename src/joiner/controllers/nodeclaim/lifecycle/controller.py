@@ -7,7 +7,7 @@ from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.provider import CloudProvider
 from joiner.cloud.registration import hooks_of
 from joiner.controllers.nodeclaim.lifecycle.deletion import Deletion
-from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationHealth
+from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes
 from joiner.controllers.nodeclaim.lifecycle.initialization import Initialization
 from joiner.controllers.nodeclaim.lifecycle.launch import GivenUp, Launch, PlannedPods
 from joiner.controllers.nodeclaim.lifecycle.liveness import Liveness
@@ -48,7 +48,7 @@ class Lifecycle(Reconciler):
         metrics: Metrics,
         options: Options,
         vocabulary: Vocabulary,
-        health: RegistrationHealth,
+        health: RegistrationOutcomes,
         planned_pods: PlannedPods = lambda claim: (),
     ) -> None:
         self._client, self._informers, self._clock, self._metrics = client, informers, clock, metrics

@@ -10,7 +10,7 @@ from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 
 
-class RegistrationHealth(Protocol):
+class RegistrationOutcomes(Protocol):
     """Who keeps count of how well the nodes of a pool join."""
 
     def success(self, pool: str, pool_uid: str) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationHealth, pool_of
+from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes, pool_of
 from joiner.controllers.nodeclaim.lifecycle.launch import GivenUp
 from joiner.kube.controller import DONE, Result
 from joiner.model.claimconditions import LAUNCHED, REGISTERED
@@ -15,7 +15,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 class Liveness:
     """Gives up on claims that take too long. Being initialised has no limit: that is up to whoever prepares the node."""
 
-    def __init__(self, *, health: RegistrationHealth) -> None:
+    def __init__(self, *, health: RegistrationOutcomes) -> None:
         self._health = health
 
     def step(self, draft: Draft) -> Result:

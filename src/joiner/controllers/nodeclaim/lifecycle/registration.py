@@ -6,7 +6,7 @@ from typing import Final
 
 from joiner.cloud.errors import CloudError, Transient
 from joiner.cloud.registration import Answer, RegistrationHook
-from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationHealth, pool_of
+from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes, pool_of
 from joiner.kube.client import Client
 from joiner.kube.controller import DONE, Result, soonest
 from joiner.kube.informer import Informers
@@ -33,7 +33,7 @@ class Registration:
         informers: Informers,
         recorder: Recorder,
         metrics: Metrics,
-        health: RegistrationHealth,
+        health: RegistrationOutcomes,
         hooks: Sequence[RegistrationHook] = (),
     ) -> None:
         self._client, self._informers, self._hooks = client, informers, hooks

@@ -6,12 +6,12 @@ import pytest
 from tests.builders import away_from, existing_node, pod, problem, spread_over
 
 from joiner.model.pod import Pod
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.prepared import PreparedProblem
 
 
 def classes(*waiting: Pod, bound: tuple[Pod, ...] = ()) -> int:
     nodes = tuple(existing_node(each.spec.node_name) for each in bound)
-    return len(Desk(problem(waiting, bound=bound, nodes=nodes)).classes)
+    return len(PreparedProblem(problem(waiting, bound=bound, nodes=nodes)).classes)
 
 
 @pytest.mark.parametrize(

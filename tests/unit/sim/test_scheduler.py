@@ -12,9 +12,9 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, condition
 from joiner.sim.apiserver.client import Call, NoMeddler
-from joiner.sim.scheduler.clusterindex import Places
-from joiner.sim.scheduler.predicates import Question, check_placement
-from joiner.sim.scheduler.scoring import Views, Wishes, choose, class_signature
+from joiner.sim.scheduler.clusterindex import ClusterIndex
+from joiner.sim.scheduler.predicates import PodPredicates, check_placement
+from joiner.sim.scheduler.scoring import PodWeights, Views, choose, class_signature
 
 ZONE = "topology.kubernetes.io/zone"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -287,15 +287,15 @@ def random_pod(number: int, dice: Random) -> Pod:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_quick_way_finds_a_node_exactly_when_asking_every_node_does(seed: int) -> None:
-    dice, known = Random(seed), Places()
+    dice, known = Random(seed), ClusterIndex()
     views = Views(known)
     for number in range(8):
         known.apply(None, node(f"node-{number}", dice.choice("abc")))
     for number in range(60):
         asked = random_pod(number, dice)
-        question = Question(asked, known)
+        question = PodPredicates(asked, known)
         good = {room.name for room in known.nodes() if not any(question.refusals(room))}
-        chosen, _ = choose(question, views.of(asked, class_signature(asked)), Wishes(asked, known))
+        chosen, _ = choose(question, views.of(asked, class_signature(asked)), PodWeights(asked, known))
 
         assert chosen in good if good else chosen is None
         if chosen is not None:

@@ -20,7 +20,7 @@ from joiner.scheduling.bound.dualprices import in_pieces
 from joiner.scheduling.bound.lowerbound import bound
 from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.planners.lprounding import RoundedRun
+from joiner.scheduling.planners.lprounding import LpRounded
 from joiner.scheduling.problem import PoolOption, Problem
 
 
@@ -45,7 +45,7 @@ def problem(waiting: list[Pod], *more: Offering) -> Problem:
 def test_pods_that_leave_what_others_need_share_a_node() -> None:
     heads, bodies = pods("cpu", 20, "3", "2Gi"), pods("memory", 20, "1", "14Gi")
 
-    run = RoundedRun(problem([*heads, *bodies]), Unlimited())
+    run = LpRounded(problem([*heads, *bodies]), Unlimited())
     run.place()
 
     assert not run.left_over().total()
@@ -53,14 +53,14 @@ def test_pods_that_leave_what_others_need_share_a_node() -> None:
 
 
 def test_what_does_not_fill_a_node_is_bought_as_well() -> None:
-    run = RoundedRun(problem(pods("one", 1, "1", "1Gi")), Unlimited())
+    run = LpRounded(problem(pods("one", 1, "1", "1Gi")), Unlimited())
     run.place()
 
     assert len(run.claims) == 1
 
 
 def test_nothing_to_do_is_done() -> None:
-    run = RoundedRun(problem([]), Unlimited())
+    run = LpRounded(problem([]), Unlimited())
     run.place()
 
     assert not run.claims
@@ -82,7 +82,7 @@ def test_who_can_only_use_what_is_paid_for_asks_for_nothing_on_the_market() -> N
 def test_a_few_who_need_dear_nodes_do_not_make_those_of_the_others_dear(count: int, services: int) -> None:
     mix = reader.read(json.dumps(mixes.deployments(count, services=services, types=200)).encode(), Path()).problem
 
-    run = RoundedRun(mix, Unlimited())
+    run = LpRounded(mix, Unlimited())
     run.place()
 
     assert not run.left_over().total()

@@ -4,18 +4,18 @@ from joiner.kube.client import ADDED, DELETED
 from joiner.kube.errors import Gone
 from joiner.model.meta import ObjectMeta
 from joiner.model.node import Node
-from joiner.sim.apiserver.store import Shelf
+from joiner.sim.apiserver.store import ObjectStore
 
 
-def shelf(count: int, history: int) -> Shelf[Node]:
+def shelf(count: int, history: int) -> ObjectStore[Node]:
     """A shelf on which that many nodes were put, one a version from 1 on."""
-    result = Shelf(Node, history)
+    result = ObjectStore(Node, history)
     for version in range(1, count + 1):
         result.put(version, ADDED, Node(metadata=ObjectMeta(name=f"n-{version}")))
     return result
 
 
-def name_at(full: Shelf[Node], place: int) -> str | None:
+def name_at(full: ObjectStore[Node], place: int) -> str | None:
     entry = full.at(place)
     return None if entry is None else entry.event.object.name
 

@@ -14,17 +14,17 @@ from joiner.offline.scenario import answer
 from joiner.offline.scenario.reader import read
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.planners import valuegreedy
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem
 
 
-def placed(problem: Problem) -> PricedRun:
-    run = PricedRun(problem, Unlimited())
+def placed(problem: Problem) -> ValueGreedy:
+    run = ValueGreedy(problem, Unlimited())
     run.place()
     return run
 
 
-def one_by_one(problem: Problem) -> PricedRun:
+def one_by_one(problem: Problem) -> ValueGreedy:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(valuegreedy, "repeat", lambda run, claim, most: 0)
         return placed(problem)

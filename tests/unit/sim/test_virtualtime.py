@@ -14,7 +14,7 @@ from joiner.sim.virtualtime import EPOCH, Deadlock, Standstill, VirtualClock, Vi
 WORLD = """
 import asyncio
 from random import Random
-from tests.served import Served, served
+from tests.apiworld import Served, served
 from tests.builders import pod
 from joiner.kube.tasks import Tasks
 from joiner.model.pod import Pod

@@ -11,7 +11,7 @@ from joiner.model.labels import HOSTNAME, ZONE
 from joiner.model.meta import replace
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Storage
 from joiner.scheduling.schedule import schedule
 
@@ -110,7 +110,7 @@ def test_a_pod_whose_volume_cannot_be_understood_is_left_alone(claims: Any, more
 )
 def test_drivers_of_old_go_by_their_new_names(provisioner: str, driver: str) -> None:
     classes = (storage_class("c", provisioner=provisioner),)
-    shelf = Shelf(Storage(claims=(claim(storageClassName="c"),), classes=classes), VOCABULARY)
+    shelf = VolumeIndex(Storage(claims=(claim(storageClassName="c"),), classes=classes), VOCABULARY)
 
     assert shelf.volumes_of(pod(claims=["data"])).attachments == {driver: frozenset({"default/data"})}
 
@@ -141,7 +141,7 @@ def test_pods_that_share_a_volume_attach_it_once() -> None:
 def test_a_volume_stays_attached_while_its_claim_is_being_deleted() -> None:
     kept = claim(bound=True)
     going = replace(kept, metadata=replace(kept.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))
-    shelf = Shelf(Storage(claims=(going,), volumes=(volume("a"),)), VOCABULARY)
+    shelf = VolumeIndex(Storage(claims=(going,), volumes=(volume("a"),)), VOCABULARY)
 
     found = shelf.volumes_of(pod(claims=["data"]))
 

@@ -9,7 +9,7 @@ from joiner.model import resources
 from joiner.model.codec import decode
 from joiner.model.labels import ZONE
 from joiner.model.nodepool import NodePool
-from joiner.scheduling.engine.prepared import Desk
+from joiner.scheduling.engine.prepared import PreparedProblem
 from joiner.scheduling.schedule import schedule
 
 SMALL, LARGE = (resources.of(cpu=cpu, memory="64Gi", pods=40) for cpu in (1, 10))
@@ -30,7 +30,7 @@ def test_the_more_there_are_the_less_the_first_one_matters(count: int, zone: str
 
 def ranked(*waiting: Any, **more: Any) -> list[str]:
     """The zones of the only group, best first."""
-    desk = Desk(problem(waiting, **{"types": KINDS, **more}))
+    desk = PreparedProblem(problem(waiting, **{"types": KINDS, **more}))
     (group,) = {group for each in desk.classes for group, _ in each.steps[0].groups}
     return sorted(group.domains, key=lambda domain: group.ranks[domain])
 

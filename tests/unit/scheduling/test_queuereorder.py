@@ -20,7 +20,7 @@ from tests.builders import (
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.planners.queuereorder import reordered
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.reporter import NOTHING_NEW
@@ -80,13 +80,13 @@ def test_nobody_gives_up_a_preference_to_save_money() -> None:
         {"nodeAffinity": {f"{kind}DuringSchedulingIgnoredDuringExecution": rule}} for kind, rule in rules.items()
     )
     waiting = [*pods(2, "fond", cpu="2", affinity=fond), *pods(4, "averse", affinity=averse)]
-    start = Run(problem(waiting, node_pool(limits={"cpu": "20"})), Unlimited())
+    start = FirstFit(problem(waiting, node_pool(limits={"cpu": "20"})), Unlimited())
     start.place()
     thrifty = start.again([2, 3, 4, 5, 0, 1], cost_max=1.0)
     assert thrifty is not None
     assert (thrifty.price(), thrifty.given_up.total()) == pytest.approx((0.32, 2))
 
-    run = reordered(start, Run.price)
+    run = reordered(start, FirstFit.price)
 
     assert (run.price(), run.given_up.total()) == pytest.approx((0.80, 0))
 

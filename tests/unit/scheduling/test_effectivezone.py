@@ -9,7 +9,7 @@ from joiner.model.codec import decode
 from joiner.model.labels import ZONE, Vocabulary
 from joiner.model.storage import PersistentVolumeClaim, StorageClass
 from joiner.scheduling.pods.effectivezone import effective_zone
-from joiner.scheduling.pods.volumetopology import Shelf
+from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Storage
 
 CLASS = {
@@ -32,4 +32,4 @@ STORAGE = Storage(claims=(decode(DATA, PersistentVolumeClaim),), classes=(decode
     ],
 )
 def test_demands_and_volumes_leave_a_zone(spec: dict[str, Any], zone: str) -> None:
-    assert effective_zone(pod(**spec), Shelf(STORAGE, Vocabulary()), Vocabulary()) == zone
+    assert effective_zone(pod(**spec), VolumeIndex(STORAGE, Vocabulary()), Vocabulary()) == zone

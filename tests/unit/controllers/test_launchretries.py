@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from tests.builders import VOCABULARY, node_pool, pod, pool_option, problem
 
-from joiner.controllers.provisioning.launchretries import NOW, REMEMBERED_S, SPARE_S, UNDECIDED, Turns, Wanted
+from joiner.controllers.provisioning.launchretries import NOW, REMEMBERED_S, SPARE_S, UNDECIDED, LaunchRetries, Wanted
 from joiner.model.labels import ZONE
 from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus
@@ -39,7 +39,7 @@ class World:
     def __init__(self) -> None:
         self.clock = Hands()
         self.cluster = Cluster(VOCABULARY)
-        self.turns = Turns(cluster=self.cluster, clock=self.clock)
+        self.turns = LaunchRetries(cluster=self.cluster, clock=self.clock)
         self.count = 0
 
     def write(self, wanted: Wanted) -> NodeClaim:

@@ -11,7 +11,7 @@ from joiner.model.codec import decode
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import Pod
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.problem import PoolOption, Problem
 
 
@@ -31,7 +31,7 @@ def placed(*pods: Pod) -> list[set[str]]:
     machine = instance_type("only", [offering(price=1.0)], capacity=resources.of(cpu=8, memory="32Gi", pods=9))
     pool = node_pool()
     option = PoolOption(pool=pool, catalog=build((machine,), Adjustments(), pool, VOCABULARY))
-    run = Run(Problem(pods=pods, pools=(option,), vocabulary=VOCABULARY), Unlimited())
+    run = FirstFit(Problem(pods=pods, pools=(option,), vocabulary=VOCABULARY), Unlimited())
     run.place()
     assert not run.left_over()
     return [{pods[position].name for position in claim.positions} for claim in run.claims]

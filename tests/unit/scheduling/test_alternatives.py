@@ -21,14 +21,14 @@ from joiner.model.pod import Pod
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.whatif import alternatives
-from joiner.scheduling.whatif.alternatives import Purchase, costs, purchase, wishes
+from joiner.scheduling.whatif.alternatives import PurchaseReasons, costs, purchase, wishes
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 ON_DEMAND = node_pool("dear", [requirement(CAPACITY_TYPE, "In", "on-demand")], weight=10)
 SPOT = node_pool("cheap", [requirement(CAPACITY_TYPE, "In", "spot")])
 
 
-def bought(question: Problem) -> Purchase:
+def bought(question: Problem) -> PurchaseReasons:
     plan = schedule(question)
     return purchase(question, plan, plan.claims[0])
 

@@ -13,12 +13,12 @@ from joiner.model.meta import replace
 from joiner.offline.scenario import answer
 from joiner.offline.scenario.reader import read
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
-from joiner.scheduling.planners.leastincrease import GuardedRun
+from joiner.scheduling.engine.firstfit import FirstFit
+from joiner.scheduling.planners.leastincrease import LeastIncrease
 from joiner.scheduling.planners.queuereorder import reordered
 from joiner.scheduling.problem import Problem
 
-each_way = pytest.mark.parametrize("planner", [Run, GuardedRun], ids=lambda planner: planner.planner)
+each_way = pytest.mark.parametrize("planner", [FirstFit, LeastIncrease], ids=lambda planner: planner.planner)
 SCENARIOS = [generate.generate(family, seed) for family in generate.FAMILIES for seed in range(700, 704)]
 MIXED = [generate.generate("mixed", seed) for seed in range(710, 730)]
 
@@ -27,23 +27,23 @@ def asked(scenario: Json) -> Problem:
     return read(json.dumps(scenario).encode(), Path()).problem
 
 
-def placed(problem: Problem, planner: type[Run]) -> Run:
+def placed(problem: Problem, planner: type[FirstFit]) -> FirstFit:
     run = planner(problem, Unlimited())
     run.place()
     return run
 
 
-def wrong(scenario: Json, run: Run) -> list[str]:
+def wrong(scenario: Json, run: FirstFit) -> list[str]:
     return complaints(scenario, answer.told(read(json.dumps(scenario).encode(), Path()), run.plan()))
 
 
 @each_way
-def test_the_plan_is_valid_and_no_worse_in_any_way(planner: type[Run]) -> None:
+def test_the_plan_is_valid_and_no_worse_in_any_way(planner: type[FirstFit]) -> None:
     repaired = 0
     for scenario in SCENARIOS:
         start = placed(asked(scenario), planner)
 
-        run = reordered(start, Run.price)
+        run = reordered(start, FirstFit.price)
 
         if run is not start:
             repaired += 1
@@ -55,7 +55,7 @@ def test_the_plan_is_valid_and_no_worse_in_any_way(planner: type[Run]) -> None:
 
 
 @each_way
-def test_the_order_of_the_question_does_not_matter(planner: type[Run]) -> None:
+def test_the_order_of_the_question_does_not_matter(planner: type[FirstFit]) -> None:
     repaired = 0
     for scenario in MIXED:
         problem = asked(scenario)
@@ -64,8 +64,8 @@ def test_the_order_of_the_question_does_not_matter(planner: type[Run]) -> None:
             random.Random(len(pods)).shuffle(each)
         start = placed(problem, planner)
 
-        one = reordered(start, Run.price)
-        other = reordered(placed(replace(problem, pods=tuple(pods), nodes=tuple(nodes)), planner), Run.price)
+        one = reordered(start, FirstFit.price)
+        other = reordered(placed(replace(problem, pods=tuple(pods), nodes=tuple(nodes)), planner), FirstFit.price)
 
         repaired += one is not start
         assert other.price() == pytest.approx(one.price(), abs=1e-9)

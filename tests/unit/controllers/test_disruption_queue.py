@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.controllers.repairworld import Clinic, in_clinic
 
-from joiner.controllers.disruption.queue import Command, Commands, hurried
+from joiner.controllers.disruption.queue import Command, CommandQueue, hurried
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration
@@ -16,8 +16,8 @@ from joiner.model.taints import DISRUPTED
 from joiner.sim.apiserver.client import Call, NoMeddler
 
 
-def commands(clinic: Clinic) -> Commands:
-    return next(each for each in clinic.joiner.controllers if isinstance(each, Commands))
+def commands(clinic: Clinic) -> CommandQueue:
+    return next(each for each in clinic.joiner.controllers if isinstance(each, CommandQueue))
 
 
 def emptying(clinic: Clinic, number: int = 0, **more: object) -> Command:

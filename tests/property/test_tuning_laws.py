@@ -11,7 +11,7 @@ from joiner.model.labels import SPOT
 from joiner.model.meta import replace
 from joiner.offline.scenario import answer
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
@@ -51,7 +51,7 @@ def test_every_plan_is_valid(scenario: Json, fraction: float, width: int) -> Non
 @given(scenarios(), FRACTIONS)
 def test_no_plan_is_dearer_for_the_node_price_than_first_fit(scenario: Json, fraction: float) -> None:
     problem = turned(question(scenario).problem, node_price=fraction)
-    net = Run(problem, Unlimited())
+    net = FirstFit(problem, Unlimited())
     net.place()
     first_fit, plan = net.plan(), schedule(problem)
 

@@ -14,7 +14,7 @@ from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.resources import of
 from joiner.model.storage import PersistentVolumeClaim
 from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet, WorkloadStatus
-from joiner.sim.apiserver.client import Call, NoMeddler, Told
+from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
 from joiner.sim.virtualtime import EPOCH
 from joiner.sim.workloads import admit
 from joiner.sim.workloads.deployment import first_to_go, grown, shrunk
@@ -173,8 +173,8 @@ class Trouble(NoMeddler):
             return self.answers_s
         return 0.0
 
-    def event(self, call: Call, event: Any) -> Told:
-        return Told(delay_s=self.events_s if call.kind is Pod else 0.0)
+    def event(self, call: Call, event: Any) -> WatchedChange:
+        return WatchedChange(delay_s=self.events_s if call.kind is Pod else 0.0)
 
 
 TROUBLES = {

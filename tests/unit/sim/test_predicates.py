@@ -12,8 +12,8 @@ from joiner.model.pod import Pod
 from joiner.model.resources import of
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.sim.scheduler import nodefit, podtopology, predicates, volumefit
-from joiner.sim.scheduler.clusterindex import Places, requests_of
-from joiner.sim.scheduler.predicates import Question, check_placement
+from joiner.sim.scheduler.clusterindex import ClusterIndex, requests_of
+from joiner.sim.scheduler.predicates import PodPredicates, check_placement
 from joiner.sim.virtualtime import EPOCH
 
 A = node("node-a", "a", labels={"size": "8", "team": "red"})
@@ -30,8 +30,8 @@ def web(name: str = "web-0", app: str = "web", **more: Any) -> Pod:
     return pod(name, labels={"app": app, **more.pop("labels", {})}, **more)
 
 
-def places(*things: KubeObject) -> Places:
-    known = Places()
+def places(*things: KubeObject) -> ClusterIndex:
+    known = ClusterIndex()
     for thing in things:
         known.apply(None, thing)
     return known
@@ -39,7 +39,7 @@ def places(*things: KubeObject) -> Places:
 
 def refusals(of_pod: Pod, name: str, things: Iterable[KubeObject]) -> list[str]:
     known = places(*things)
-    return list(Question(of_pod, known).refusals(known.rooms[name]))
+    return list(PodPredicates(of_pod, known).refusals(known.rooms[name]))
 
 
 def tainted(effect: str, **more: Any) -> KubeObject:
@@ -302,11 +302,11 @@ def test_a_pod_alike_that_it_dislikes_is_not_itself() -> None:
 def test_a_node_that_moves_takes_its_pods_along() -> None:
     known = places(A, node("node-a2", "a"), *on("node-a2", web("x", "db")))
     asked = web(affinity=away_from("db", ZONE))
-    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == [predicates.UNWELCOME]
+    assert list(PodPredicates(asked, known).refusals(known.rooms["node-a"])) == [predicates.UNWELCOME]
 
     known.apply(None, node("node-a2", "b"))
 
-    assert list(Question(asked, known).refusals(known.rooms["node-a"])) == []
+    assert list(PodPredicates(asked, known).refusals(known.rooms["node-a"])) == []
 
 
 # -- what is taken ---------------------------------------------------------------------------------------------------------

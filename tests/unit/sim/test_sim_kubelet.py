@@ -20,9 +20,9 @@ from joiner.model.pod import Pod
 from joiner.model.storage import CSINode, CSIVolumeSource, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from joiner.model.taints import UNREGISTERED, Taint
 from joiner.sim.apiserver.server import ApiServer
-from joiner.sim.cloud.machines import Birth, Machine, MachineRoom, Pace
+from joiner.sim.cloud.machines import CloudMachine, CloudTiming, MachineDefects, MachineRoom
 from joiner.sim.kubelet.assembly import INDEXES, node_people
-from joiner.sim.kubelet.kubelet import NOT_READY, Habits
+from joiner.sim.kubelet.kubelet import NOT_READY, NodeTiming
 from joiner.sim.kubelet.nodelifecycle import UNREACHABLE
 from joiner.sim.kubelet.podlifecycle import RUNS_FOR, STOPS_AFTER
 from joiner.sim.trace import Trace
@@ -39,7 +39,7 @@ class World:
         self.clock = VirtualClock(loop)
         self.trace = Trace()
         self.server = ApiServer(self.clock, Random(1), self.trace)
-        self.room = MachineRoom(clock=self.clock, random=Random(2), trace=self.trace, pace=Pace())
+        self.room = MachineRoom(clock=self.clock, random=Random(2), trace=self.trace, pace=CloudTiming())
         self.client = self.server.client("somebody")
         self.failures: list[str] = []
         self.tasks = Tasks(failed=lambda name, error: self.failures.append(f"{name}: {error!r}"))
@@ -52,11 +52,11 @@ class World:
             clock=self.clock,
             random=Random(3),
             tasks=self.tasks,
-            habits=Habits(**habits),
+            habits=NodeTiming(**habits),
         )
         self.tasks.start("people", Manager(informers, people, lambda name, key, error: None).run())
 
-    def start(self, **said: Any) -> Machine:
+    def start(self, **said: Any) -> CloudMachine:
         amounts = resources.of(cpu=4, memory="16Gi", pods=20)
         usual = {
             "provider_id": "sim://a/m-1", "node_name": "node-1", "claim_name": "claim", "claim_uid": "uid",
@@ -64,7 +64,7 @@ class World:
             "architecture": "arm64", "operating_system": "linux", "launched_at": datetime(2030, 1, 7, tzinfo=UTC),
             "capacity": amounts, "allocatable": amounts,
         }  # fmt: skip
-        machine = Machine(**{**usual, **said})
+        machine = CloudMachine(**{**usual, **said})
         self.room.start(machine)
         return machine
 
@@ -145,7 +145,7 @@ async def test_a_node_joins_with_what_its_machine_knows_and_is_ready_later(world
 
 @in_world()
 async def test_a_machine_that_never_joins_has_no_node(world: World) -> None:
-    world.start(birth=Birth(never_joins=True))
+    world.start(birth=MachineDefects(never_joins=True))
 
     await asyncio.sleep(3600)
 
@@ -154,7 +154,7 @@ async def test_a_machine_that_never_joins_has_no_node(world: World) -> None:
 
 @in_world()
 async def test_a_late_machine_joins_late(world: World) -> None:
-    world.start(birth=Birth(late_s=600), registration_delay_s=60)
+    world.start(birth=MachineDefects(late_s=600), registration_delay_s=60)
 
     await asyncio.sleep(660)
     assert world.server.find(Node, "node-1") is None
@@ -166,7 +166,7 @@ async def test_a_late_machine_joins_late(world: World) -> None:
 @in_world()
 async def test_a_node_may_have_less_than_promised_and_a_device_that_comes_late(world: World) -> None:
     amounts = {**resources.of(cpu=4, memory="16Gi"), GPU: 2000}
-    birth = Birth(missing=resources.of(memory="1Gi"), late={GPU: 300.0})
+    birth = MachineDefects(missing=resources.of(memory="1Gi"), late={GPU: 300.0})
     node = await world.node(capacity=amounts, allocatable=amounts, birth=birth)
 
     assert node.status.allocatable == {**resources.of(cpu=4, memory="15Gi"), GPU: 0}
@@ -298,7 +298,7 @@ async def test_a_reboot_shows_in_the_boot_id_and_in_a_short_absence(world: World
 def test_a_reboot_cures_what_can_be_cured(incurable: bool) -> None:
     @in_world()
     async def test(world: World) -> None:
-        node = await world.node(birth=Birth(incurable=incurable))
+        node = await world.node(birth=MachineDefects(incurable=incurable))
         ill = NodeCondition(type="KWOKRebootRequired", status="True")
         status = replace(node.status, conditions=(*node.status.conditions, ill))
         await world.client.patch_status(node, replace(node, status=status))

@@ -17,23 +17,23 @@ from joiner.offline.scenario.reader import read
 from joiner.requirements import Requirements
 from joiner.scheduling.bound.relaxation import Floats
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.engine.firstfit import Run
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.nodes.openclaim import Claim
 from joiner.scheduling.plan import Plan
-from joiner.scheduling.planners.lprounding import RepricedRun, RoundedRun
+from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 from joiner.scheduling.planners.podsizes import Size
 from joiner.scheduling.problem import Problem
 
-both = pytest.mark.parametrize("planner", [RoundedRun, RepricedRun], ids=lambda planner: planner.planner)
+both = pytest.mark.parametrize("planner", [LpRounded, LpPriced], ids=lambda planner: planner.planner)
 
 
-def planned(problem: Problem, planner: type[Run]) -> Plan:
+def planned(problem: Problem, planner: type[FirstFit]) -> Plan:
     run = planner(problem, Unlimited())
     run.place()
     return run.plan()
 
 
-def violations(scenario: Json, planner: type[RepricedRun]) -> list[str]:
+def violations(scenario: Json, planner: type[LpPriced]) -> list[str]:
     question = read(json.dumps(scenario).encode(), Path())
     return complaints(scenario, answer.told(question, planned(question.problem, planner)))
 
@@ -41,26 +41,26 @@ def violations(scenario: Json, planner: type[RepricedRun]) -> list[str]:
 @both
 @settings(max_examples=60, deadline=None)
 @given(scenario=scenarios())
-def test_every_plan_is_valid(planner: type[RepricedRun], scenario: Json) -> None:
+def test_every_plan_is_valid(planner: type[LpPriced], scenario: Json) -> None:
     assert not violations(scenario, planner)
 
 
 @both
 @pytest.mark.parametrize("family", generate.FAMILIES)
-def test_plans_of_every_family_are_valid(planner: type[RepricedRun], family: str) -> None:
+def test_plans_of_every_family_are_valid(planner: type[LpPriced], family: str) -> None:
     found = [words for seed in range(600, 602) for words in violations(generate.generate(family, seed), planner)]
 
     assert not found, "\n".join(found)
 
 
-class PlainFirstFit(Run):
+class PlainFirstFit(FirstFit):
     """First fit that asks every claim, even if another one like it has refused the pod."""
 
     def _like(self, number: int) -> int:
         return 1 << number
 
 
-class Plain(PlainFirstFit, RoundedRun):
+class Plain(PlainFirstFit, LpRounded):
     """The same without its short cuts: every size is tried on every claim, and goes there on its own."""
 
     def _some_of_each(self, claim: Claim, sizes: list[Size], wanted: list[tuple[int, int]], taken: Floats) -> None:
@@ -108,5 +108,5 @@ def test_short_cuts_lead_to_the_same_plan(block: int) -> None:
     for seed in range(10 * block, 10 * block + 10):
         problem = read(json.dumps(services(seed)).encode(), Path()).problem
 
-        assert planned(problem, RoundedRun) == planned(problem, Plain)
-        assert planned(problem, Run) == planned(problem, PlainFirstFit)
+        assert planned(problem, LpRounded) == planned(problem, Plain)
+        assert planned(problem, FirstFit) == planned(problem, PlainFirstFit)

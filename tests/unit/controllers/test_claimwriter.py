@@ -19,7 +19,7 @@ from tests.builders import (
 )
 from tests.unit.controllers.provisioningworld import Workshop, at_work, ready_pool, seconds, waiting_pod
 
-from joiner.controllers.provisioning.claimwriter import Wish, dynamic_claim, static_claim
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, dynamic_claim, static_claim
 from joiner.disruption import drift
 from joiner.kube.errors import Unreachable
 from joiner.model import labels
@@ -39,7 +39,7 @@ def bought(pool: NodePool | PoolOption, *pods: Any, **more: Any) -> NodeClaim:
     """The one claim that is written for some pods."""
     option = pool if isinstance(pool, PoolOption) else pool_option(pool)
     (planned,) = schedule(problem(pods or (pod(),), option, **more)).claims
-    return dynamic_claim(Wish(planned, option, ()), option.pool)
+    return dynamic_claim(ClaimRequest(planned, option, ()), option.pool)
 
 
 def values(claim: NodeClaim, key: str) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def test_a_claim_without_a_reservation_is_kept_out_of_all_of_them() -> None:
     apart = [pod(name, labels={"app": "a"}, affinity=away_from("a")) for name in ("one", "two")]
     planned = schedule(problem(apart, option, types=kinds)).claims
 
-    claims = [dynamic_claim(Wish(each, option, ()), option.pool) for each in planned]
+    claims = [dynamic_claim(ClaimRequest(each, option, ()), option.pool) for each in planned]
 
     assert sorted(values(each, CAPACITY_TYPE) for each in claims) == [("on-demand",), ("reserved",)]
 
@@ -164,7 +164,7 @@ def test_a_pool_that_changed_since_the_plan_is_asked_again_before_anything_is_wr
         plan = schedule(problem([waiting_pod(zone, nodeSelector={ZONE: zone}) for zone in "ab"], option))
         shop.server.patch("test", pool, replace(pool, spec=replace(pool.spec, limits={"nodes": parse(1)})))
 
-        outcomes = await shop.claims_writer.buy([Wish(each, option, ()) for each in plan.claims])
+        outcomes = await shop.claims_writer.buy([ClaimRequest(each, option, ()) for each in plan.claims])
 
         assert [outcome.claim is not None for outcome in outcomes] == [True, False]
         assert outcomes[1].problem == "NodePool default: its limits leave no room any more (nodes)"
@@ -177,7 +177,7 @@ def test_nothing_is_written_for_a_pool_that_is_gone() -> None:
         option = pool_option(ready_pool())
         plan = schedule(problem([waiting_pod()], option))
 
-        (outcome,) = await shop.claims_writer.buy([Wish(each, option, ()) for each in plan.claims])
+        (outcome,) = await shop.claims_writer.buy([ClaimRequest(each, option, ()) for each in plan.claims])
 
         assert (outcome.claim, outcome.problem) == (None, "NodePool default is gone")
 

@@ -6,7 +6,7 @@ from tests.builders import instance_type, offering, pods, problem
 from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.planners.valuegreedy import PricedRun
+from joiner.scheduling.planners.valuegreedy import ValueGreedy
 
 MACHINE = instance_type(
     "only",
@@ -19,7 +19,7 @@ MACHINE = instance_type(
 @pytest.mark.parametrize("small", [1, 4])
 def test_a_claim_becomes_dearer_where_those_who_join_are_worth_it(small: int) -> None:
     picky = pods(small, "picky", cpu="1", nodeSelector={CAPACITY_TYPE: ON_DEMAND})
-    run = PricedRun(problem([*pods(1, "large", cpu="4"), *picky], types=(MACHINE,)), Unlimited())
+    run = ValueGreedy(problem([*pods(1, "large", cpu="4"), *picky], types=(MACHINE,)), Unlimited())
 
     run.place()
 

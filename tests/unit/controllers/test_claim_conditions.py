@@ -14,7 +14,7 @@ from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound, Transient
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.controllers.indexes import INDEXES
-from joiner.controllers.nodeclaim.conditions import Marks
+from joiner.controllers.nodeclaim.conditions import ClaimConditions
 from joiner.kube.informer import Informers
 from joiner.kube.manager import Manager
 from joiner.model import labels
@@ -92,7 +92,7 @@ def marking(test: Callable[[Marking], Awaitable[None]], pool: NodePool, answer: 
         informers, cloud = Informers(world.client, INDEXES), Cloud(answer)
         provider: Any = cloud
         catalogs = Catalogs(provider, lambda: NO_ADJUSTMENTS, world.clock)
-        marks = Marks(
+        marks = ClaimConditions(
             client=world.client,
             informers=informers,
             provider=provider,

@@ -28,7 +28,7 @@ from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.whatif import blockers as blaming
-from joiner.scheduling.whatif.blockers import Verdict, blame, lifted
+from joiner.scheduling.whatif.blockers import LiftedVerdict, blame, lifted
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
@@ -124,7 +124,7 @@ def refused(plan: Plan) -> list[str]:
     return [each.pod for each in plan.refusals]
 
 
-def judged(question: Problem) -> Verdict:
+def judged(question: Problem) -> LiftedVerdict:
     plan = schedule(question)
     return blame(question, plan, refused(plan)[0])
 
