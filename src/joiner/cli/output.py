@@ -6,7 +6,7 @@ and a pipe gets whole. The table library is imported only to draw on a terminal.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -15,6 +15,8 @@ import click
 TABLE: Final = "table"
 JSON: Final = "json"
 YAML: Final = "yaml"
+API_VERSION: Final = "joiner.dev/v1"
+"""The version of everything that is printed as JSON or YAML: docs/reference/json.md. Fields may be added within a version."""
 _GAP: Final = "  "
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,8 +54,9 @@ def option(*forms: str) -> Callable[[F], F]:
     )
 
 
-def data(value: Any, form: str) -> None:
-    """Print JSON-like data as JSON or YAML."""
+def data(content: Mapping[str, Any], form: str, kind: str = "") -> None:
+    """Print data as JSON or YAML. What is of a kind of ours says which, and in which version of its form."""
+    value = {"apiVersion": API_VERSION, "kind": kind, **content} if kind else content
     if form == YAML:
         from joiner.yamldoc import dump
 

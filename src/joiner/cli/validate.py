@@ -52,7 +52,7 @@ def command(
     if form == output.TABLE:
         _print(verdict)
     else:
-        output.data(_as_data(verdict), form)
+        output.data(_as_data(verdict), form, "ValidationReport")
     if verdict.count("error") or (strict and verdict.findings):
         ctx.exit(1)
 

@@ -24,7 +24,7 @@ def command(form: str) -> None:
         "platform": platform.platform(),
     }
     if form != output.TABLE:
-        output.data(facts, form)
+        output.data(facts, form, "VersionReport")
         return
     for name, fact in facts.items():
         click.echo(f"{name:<10}{fact}")

@@ -64,6 +64,16 @@ class PlanQuestion:
     others: Mapping[str, str] = field(default_factory=dict)
     """Pods that do not wait (`namespace/name`), and what they do instead."""
 
+    def workload(self, pod: str) -> str:
+        """The workload of a pod, as people call it."""
+        kind, namespace, name = self.workloads.get(pod, ("Pod", *pod.split("/", 1)))
+        return f"{kind} {short(f'{namespace}/{name}')}"
+
+
+def short(pod: str) -> str:
+    """The name without the default namespace."""
+    return pod.removeprefix(f"{DEFAULT_NAMESPACE}/")
+
 
 def ask(
     manifests: Manifests, views: Sequence[PoolView], now: datetime, policy: Policy, spread: Defaults | None = None

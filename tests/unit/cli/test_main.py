@@ -133,7 +133,10 @@ def test_wrong_usage_is_explained_and_exits_2(arguments: list[str], words: str) 
 def test_version_tells_what_a_bug_report_needs() -> None:
     assert run("--version") == (0, f"joiner {__version__}\n")
     assert __version__ in run("version")[1]
-    assert json.loads(run("version", "-o", "json")[1]).keys() == {"version", "python", "platform"}
+    assert json.loads(run("version", "-o", "json")[1]).keys() == {
+        *("apiVersion", "kind"),
+        *("version", "python", "platform"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from joiner.cli.main import cli
 from joiner.cli.plan import manifests as planned
+from joiner.offline import planreport
 
 MANIFESTS = """\
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -118,7 +119,7 @@ def test_who_waits_at_a_terminal_for_many_pods_sees_what_is_tried(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: at_terminal)
 
-    listener = planned.Listener(pods)
+    listener = planned.Progress(pods)
     listener.trying("rounded")
     listener.close()
 
@@ -131,12 +132,12 @@ def test_what_is_shown_meanwhile_goes_also_when_planning_breaks_off(
     manifests: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[bool] = []
-    monkeypatch.setattr(planned.Listener, "close", lambda listener: closed.append(True))
+    monkeypatch.setattr(planned.Progress, "close", lambda listener: closed.append(True))
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planned, "schedule", interrupted)
+    monkeypatch.setattr(planreport, "schedule", interrupted)
 
     CliRunner().invoke(cli, ["plan", "-f", manifests])
 

@@ -27,8 +27,8 @@ def summary(*arguments: str) -> dict[str, Any]:
 def test_the_dials_stand_where_it_is_stated() -> None:
     usual = Policy(node_price=NODE_PRICE, spot_width=SPOT_WIDTH, spot_width_cost=SPOT_WIDTH_COST)
 
-    assert policy.policy_from() == usual
-    assert policy.policy_from(0, 0, 0) == Policy()
+    assert policy.plan_options({}).policy == usual
+    assert policy.plan_options({"node_price": 0, "spot_width": 0, "spot_width_cost": 0}).policy == Policy()
 
 
 def test_spot_width_takes_claims_apart() -> None:

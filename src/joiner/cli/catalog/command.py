@@ -56,7 +56,7 @@ def command(
     if form == output.TABLE:
         tables.show(opened, names, explained, limit)
     else:
-        output.data(data.of(opened, explained), form)
+        output.data(data.of(opened, explained), form, "CatalogReport")
     for pool, problem in opened.problems:
         click.echo(f"Error: NodePool {pool}: {problem}", err=True)
     if opened.problems:

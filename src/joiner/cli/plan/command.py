@@ -3,6 +3,8 @@
 Manifests and scenarios are two ways to ask; each is imported only when it is used.
 """
 
+from typing import Any
+
 import click
 from click.core import ParameterSource
 
@@ -57,24 +59,7 @@ Exit codes:
 @click.option("--strict", is_flag=True, help="Fail when a pod or a NodePool is left out.")
 @output.option()
 @click.pass_context
-def command(
-    ctx: click.Context,
-    filenames: tuple[str, ...],
-    catalogue: str | None,
-    explained: str | None,
-    priced: bool,
-    bounded: bool,
-    scenarios: str | None,
-    node_price: float | None,
-    spot_width: int | None,
-    spot_width_cost: float | None,
-    preferences: str | None,
-    min_values: str | None,
-    effort: int | None,
-    scheduler_config: str | None,
-    strict: bool,
-    form: str,
-) -> None:
+def command(ctx: click.Context, /, scenarios: str | None, strict: bool, form: str, **given: Any) -> None:
     """Plan for pods: which nodes would be bought, which pods go where, what it costs, and why pods are left over.
 
     Reads NodePools, their NodeClasses, overlays and settings; Pods, Deployments, StatefulSets, ReplicaSets and Jobs;
@@ -82,15 +67,7 @@ def command(
     limit objects where they matter. Nothing is changed anywhere.
     """
     if scenarios is not None:
-        dials = (node_price, spot_width, spot_width_cost, preferences, min_values, effort, scheduler_config)
-        if (
-            filenames
-            or catalogue is not None
-            or explained is not None
-            or bounded
-            or priced
-            or any(dial is not None for dial in dials)
-        ):
+        if any(value not in (None, False, ()) for value in given.values()):
             raise click.UsageError("--scenario stands alone: a scenario holds everything itself.")
         if form != output.JSON and ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
             raise click.UsageError(
@@ -100,24 +77,13 @@ def command(
 
         answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))
         return
-    if not filenames:
+    if not given["filenames"]:
         raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
-    if bounded and explained is not None:
+    if given["bounded"] and given["explained"] is not None:
         raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
     from joiner.cli.plan import manifests
-    from joiner.cli.plan.policy import policy_from, spread_defaults
+    from joiner.cli.plan.policy import plan_options
 
-    policy = policy_from(node_price, spot_width, spot_width_cost, preferences, min_values)
-    complete = manifests.show(
-        filenames,
-        catalogue,
-        policy,
-        spread_defaults(scheduler_config),
-        effort,
-        form,
-        explained=explained,
-        priced=priced,
-        bounded=bounded,
-    )
-    if strict and not complete:
+    options = plan_options(given, purchases=bool(given["priced"]) and form != output.TABLE)
+    if not manifests.show(given["filenames"], given["catalogue"], options, form) and strict:
         ctx.exit(1)

@@ -1,19 +1,22 @@
 """Plans for machines: everything there is to say, as plain data."""
 
+from itertools import zip_longest
 from typing import Any
 
 from joiner.catalog.market import Option
-from joiner.cli.plan.tables import HOURS_A_MONTH, View
+from joiner.cli.plan.tables import HOURS_A_MONTH, why_far
 from joiner.model import resources
 from joiner.model.codec import encode
+from joiner.offline.planreport import LeftOver, PlanReport
+from joiner.offline.podreport import PodReport
 from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.whatif.alternatives import Cost, PurchaseReasons
-from joiner.scheduling.whatif.blockers import LiftedVerdict
+from joiner.scheduling.whatif.blockers import Blame, LiftedVerdict
 from joiner.scheduling.whatif.constraints import Constraint
 
 
-def as_data(view: View) -> dict[str, Any]:
+def as_data(view: PlanReport) -> dict[str, Any]:
     """The whole plan."""
     plan = view.plan
     return {
@@ -30,13 +33,57 @@ def as_data(view: View) -> dict[str, Any]:
         },
         "prices": list(view.prices),
         "notes": list(view.question.notes),
-        "claims": [claim_data(view, claim) for claim in plan.claims],
+        "nodePoolsLeftOut": list(view.missed),
+        "claims": [
+            {**claim_data(view, claim), **({"why": purchase_data(why)} if why is not None else {})}
+            for claim, why in zip_longest(plan.claims, view.purchases)
+        ],
         "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(plan.placements.items()) if pods],
         "givenUp": [{"pods": list(each.pods), "wishes": list(each.wishes)} for each in plan.given_up],
         "leftOver": [refusal_data(view, refusal) for refusal in plan.refusals],
+        "remedies": [remedy_data(view, row) for row in view.left_over if row.remedies],
         "notAttempted": list(plan.not_attempted),
         "planner": plan.planner,
         "attempts": [attempt_data(attempt) for attempt in view.attempts],
+        **_costs_data(view),
+        **_bound_data(view),
+    }
+
+
+def _costs_data(view: PlanReport) -> dict[str, Any]:
+    if view.costs is None:
+        return {}
+    return {"costs": [cost_data(cost) for cost in view.costs], "costsNotLookedAt": view.costs_not_priced}
+
+
+def _bound_data(view: PlanReport) -> dict[str, Any]:
+    least = view.bound
+    if least is None:
+        return {}
+    parts = [{"pod": part.pod, "pods": part.count, "hourlyEach": part.price} for part in least.parts]
+    return {
+        "bound": {
+            "hourly": least.price,
+            "gap": least.gap(view.plan.price),
+            "exact": least.exact,
+            "method": least.method,
+            "notCounted": list(least.dropped),
+            "why": list(why_far(view, least)),
+            "parts": parts,
+            # The parts and this, less that, are the bound.
+            "wholeNodes": least.nodes,
+            "roomThatIsThere": least.surplus,
+        }
+    }
+
+
+def remedy_data(view: PlanReport, row: LeftOver) -> dict[str, Any]:
+    """What would let a pod in that stands for all pods with the same reasons: each change suffices."""
+    return {
+        "pod": row.pod,
+        "workload": view.workload(row.pod),
+        "pods": list(row.pods),
+        "changes": [blame_data(remedy) for remedy in row.remedies],
     }
 
 
@@ -48,7 +95,7 @@ def attempt_data(attempt: Attempt) -> dict[str, Any]:
     return told
 
 
-def claim_data(view: View, claim: PlannedClaim) -> dict[str, Any]:
+def claim_data(view: PlanReport, claim: PlannedClaim) -> dict[str, Any]:
     """A node to buy."""
     second = claim.runner_up
     return {
@@ -77,7 +124,7 @@ def option_data(option: Option) -> dict[str, Any]:
     }
 
 
-def refusal_data(view: View, refusal: Refusal) -> dict[str, Any]:
+def refusal_data(view: PlanReport, refusal: Refusal) -> dict[str, Any]:
     """A pod that found no place."""
     return {
         "pod": refusal.pod,
@@ -117,13 +164,15 @@ def verdict_data(verdict: LiftedVerdict) -> dict[str, Any]:
     return {
         "othersAsPlanned": verdict.on_the_plan,
         "cutShort": verdict.cut_short,
-        "changes": [
-            {
-                "constraints": [constraint_data(each) for each in blamed.constraints],
-                **({"hint": blamed.hint} if blamed.hint else {}),
-            }
-            for blamed in verdict.blames
-        ],
+        "changes": [blame_data(blamed) for blamed in verdict.blames],
+    }
+
+
+def blame_data(blamed: Blame) -> dict[str, Any]:
+    """Constraints without which a pod would have a place."""
+    return {
+        "constraints": [constraint_data(each) for each in blamed.constraints],
+        **({"hint": blamed.hint} if blamed.hint else {}),
     }
 
 
@@ -145,3 +194,25 @@ def cost_data(cost: Cost) -> dict[str, Any]:
     """What a wish costs."""
     hourly = None if cost.hourly is None else round(cost.hourly, 12)
     return {"pod": cost.pod, "pods": cost.pods, **constraint_data(cost.constraint), "hourly": hourly}
+
+
+def pod_data(view: PlanReport, story: PodReport) -> dict[str, Any]:
+    """A single pod."""
+    found: dict[str, Any] = {"pod": story.pod, "workload": view.workload(story.pod)}
+    if story.node:
+        found["node"] = story.node
+    elif story.claim is not None and story.purchase is not None:
+        found["claim"] = claim_data(view, story.claim)
+        found["why"] = purchase_data(story.purchase)
+    elif story.refusal is not None and story.verdict is not None:
+        found["refusal"] = refusal_data(view, story.refusal)
+        found["wouldHelp"] = verdict_data(story.verdict)
+    else:
+        found["notAttempted"] = True
+    if story.given_up:
+        found["givenUp"] = list(story.given_up)
+    if story.nodes:
+        found["existingNodes"] = [reason_data(each) for each in story.nodes]
+    if story.costs:
+        found["costs"] = [cost_data(each) for each in story.costs]
+    return found

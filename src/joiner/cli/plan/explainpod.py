@@ -1,129 +1,35 @@
 """The story of a single pod: where it goes and why that was bought, or everything that keeps it out."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
-from joiner.admission.problem import nearest
 from joiner.catalog.explain import place, price_text
 from joiner.catalog.market import Option
 from joiner.cli import output
-from joiner.cli.plan import data
-from joiner.cli.plan.tables import View, cost_text, counted, money, short
+from joiner.cli.plan.tables import BY_NAME, cost_text, counted, money
 from joiner.model import resources
-from joiner.offline.manifests import Unsound
+from joiner.offline.planreport import PlanReport
+from joiner.offline.podreport import PodReport
+from joiner.offline.problem import short
 from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
-from joiner.scheduling.whatif.alternatives import Cost, PurchaseReasons, Rival, costs, purchase, wishes
-from joiner.scheduling.whatif.blockers import LiftedVerdict, blame
-from joiner.scheduling.whatif.constraints import Alike
-from joiner.scheduling.whatif.existingnodes import objections
+from joiner.scheduling.whatif.alternatives import PurchaseReasons, Rival
+from joiner.scheduling.whatif.blockers import LiftedVerdict
 
 _SHOWN_OPTIONS: Final = 10
 _SHOWN_NODES: Final = 10
 _SHOWN_FUNNELS: Final = 3
 _SHOWN_HEEDED: Final = 3
-_PRICED_WISHES: Final = 20
-BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the alphabet first"
 
 
-@dataclass(frozen=True)
-class PodExplanation:
-    """Everything there is to tell about one pod."""
-
-    pod: str
-    node: str = ""
-    """The node it goes to, if that is there already."""
-    claim: PlannedClaim | None = None
-    purchase: PurchaseReasons | None = None
-    refusal: Refusal | None = None
-    verdict: LiftedVerdict | None = None
-    given_up: tuple[str, ...] = ()
-    """Wishes of it that could not be kept."""
-    nodes: tuple[RefusalReason, ...] = ()
-    """Why nodes that are there do not take it."""
-    costs: tuple[Cost, ...] = ()
+def draw(view: PlanReport, story: PodReport) -> None:
+    """Tell of a single pod."""
+    for line in _told(view, story):
+        click.echo(line)
 
 
-def explain(view: View, name: str, form: str, *, priced: bool) -> None:
-    """Tell of a single pod. `priced`: also what each of its wishes costs, for which everything is planned again."""
-    story = _story(view, _found(view, name), priced)
-    if form == output.TABLE:
-        for line in _told(view, story):
-            click.echo(line)
-    else:
-        output.data(_data(view, story), form)
-
-
-def _found(view: View, name: str) -> str:
-    known = [pod.key for pod in view.question.problem.pods]
-    found = _called(name, known)
-    if found is not None:
-        return found
-    others = view.question.others
-    other = _called(name, others)
-    if other is not None:
-        raise Unsound(f"{short(other)} is not waiting for a node: it {others[other]}")
-    raise Unsound(f"no pod {name} is waiting for a node{_hint(view, name, known)}")
-
-
-def _called(name: str, known: Collection[str]) -> str | None:
-    """The one that is called so: in the namespace that is named, in the default one, or in the only one that has it."""
-    wanted = name if "/" in name else f"default/{name}"
-    if wanted in known:
-        return wanted
-    alike = [each for each in known if each.endswith(f"/{name}")] if "/" not in name else []
-    if len(alike) > 1:
-        raise Unsound(f"there are several pods {name}: {', '.join(alike)}; name one with its namespace")
-    return alike[0] if alike else None
-
-
-def _hint(view: View, name: str, known: Sequence[str]) -> str:
-    """A pod of the workload of that name, in whichever namespace; else the pod whose name looks most alike."""
-    namespace, _, plain = name.rpartition("/")
-    for pod, (kind, where, workload) in view.question.workloads.items():
-        if workload == plain and where == (namespace or where):
-            return f": it is a {kind}; did you mean {short(pod)}?"
-    by_name = {pod.partition("/")[2]: pod for pod in reversed(known)}
-    near = nearest(name, known) if namespace else by_name.get(nearest(name, by_name) or "")
-    return f"; did you mean {short(near)}?" if near else ""
-
-
-def _story(view: View, name: str, priced: bool) -> PodExplanation:
-    problem, plan = view.question.problem, view.plan
-    lost = tuple(wish for each in plan.given_up if name in each.pods for wish in each.wishes)
-    for node, pods in plan.placements.items():
-        if name in pods:
-            return PodExplanation(pod=name, node=node, given_up=lost, costs=_costs(view, name, priced))
-    claim = next((each for each in plan.claims if name in each.pods), None)
-    refusal = next((each for each in plan.refusals if each.pod == name), None)
-    return PodExplanation(
-        pod=name,
-        claim=claim,
-        given_up=lost,
-        purchase=purchase(problem, plan, claim) if claim is not None else None,
-        refusal=refusal,
-        verdict=blame(problem, plan, name) if refusal is not None else None,
-        nodes=objections(problem, plan, name) if problem.nodes else (),
-        costs=_costs(view, name, priced),
-    )
-
-
-def _costs(view: View, name: str, priced: bool) -> tuple[Cost, ...]:
-    if not priced:
-        return ()
-    problem = view.question.problem
-    (pod,) = (each for each in problem.pods if each.key == name)
-    like = Alike(pod)
-    pods = (pod, *(each for each in problem.pods if each is not pod and like(each)))
-    return tuple(costs(problem, view.plan, wishes(pods)[:_PRICED_WISHES]))
-
-
-# -- for people ----------------------------------------------------------------------------------------------------------
-
-
-def _told(view: View, story: PodExplanation) -> Iterator[str]:
+def _told(view: PlanReport, story: PodReport) -> Iterator[str]:
     own, workload = f"Pod {short(story.pod)}", view.workload(story.pod)
     subject = own if workload == own else f"{own} ({workload})"
     if story.node:
@@ -202,7 +108,7 @@ def _remedy(verdict: LiftedVerdict) -> Iterator[str]:
     yield f"found out {how}" + (_NOT_ALL if verdict.cut_short else "")
 
 
-def _bought(view: View, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str]:
+def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str]:
     first = claim.options[0]
     yield output.bold(f"{subject} goes to a new node of NodePool {claim.nodepool}")
     yield f"  bought as:   {first.name} {place(first.offering)} at {price_text(claim.price)} $/h"
@@ -279,27 +185,3 @@ def _min_values(claim: PlannedClaim) -> str:
 
 def _rival(rival: Rival) -> tuple[str, str, str, str]:
     return (rival.nodepool, str(rival.weight), "" if rival.price is None else money(rival.price), rival.reason)
-
-
-# -- for machines --------------------------------------------------------------------------------------------------------
-
-
-def _data(view: View, story: PodExplanation) -> dict[str, Any]:
-    found: dict[str, Any] = {"pod": story.pod, "workload": view.workload(story.pod)}
-    if story.node:
-        found["node"] = story.node
-    elif story.claim is not None and story.purchase is not None:
-        found["claim"] = data.claim_data(view, story.claim)
-        found["why"] = data.purchase_data(story.purchase)
-    elif story.refusal is not None and story.verdict is not None:
-        found["refusal"] = data.refusal_data(view, story.refusal)
-        found["wouldHelp"] = data.verdict_data(story.verdict)
-    else:
-        found["notAttempted"] = True
-    if story.given_up:
-        found["givenUp"] = list(story.given_up)
-    if story.nodes:
-        found["existingNodes"] = [data.reason_data(each) for each in story.nodes]
-    if story.costs:
-        found["costs"] = [data.cost_data(each) for each in story.costs]
-    return found

@@ -1,28 +1,38 @@
 """How to plan, from what the options of `joiner plan` say: the two dials, and what the cluster's own scheduler is told."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from joiner.offline import files
+from joiner.offline.planreport import PlanOptions
 from joiner.scheduling import tuning
 from joiner.scheduling.pods.defaultspread import ConfigProblem, Defaults, configured
 from joiner.scheduling.problem import Policy
 from joiner.yamldoc import documents
 
 
-def policy_from(
-    node_price: float | None = None,
-    spot_width: int | None = None,
-    spot_width_cost: float | None = None,
-    preferences: str | None = None,
-    min_values: str | None = None,
-) -> Policy:
-    """How to plan, with everything as it usually is unless somebody said otherwise."""
-    return Policy(
-        preferences="Ignore" if preferences == "Ignore" else "Respect",
-        min_values="BestEffort" if min_values == "BestEffort" else "Strict",
-        node_price=tuning.NODE_PRICE if node_price is None else node_price,
-        spot_width=tuning.SPOT_WIDTH if spot_width is None else spot_width,
-        spot_width_cost=tuning.SPOT_WIDTH_COST if spot_width_cost is None else spot_width_cost,
+def plan_options(given: Mapping[str, Any], *, purchases: bool = False) -> PlanOptions:
+    """The options of a plan out of those of the command line; what was not given is as usual."""
+
+    def or_usual(name: str, usual: float) -> Any:
+        return usual if given.get(name) is None else given[name]
+
+    policy = Policy(
+        preferences="Ignore" if given.get("preferences") == "Ignore" else "Respect",
+        min_values="BestEffort" if given.get("min_values") == "BestEffort" else "Strict",
+        node_price=or_usual("node_price", tuning.NODE_PRICE),
+        spot_width=or_usual("spot_width", tuning.SPOT_WIDTH),
+        spot_width_cost=or_usual("spot_width_cost", tuning.SPOT_WIDTH_COST),
+    )
+    return PlanOptions(
+        policy=policy,
+        spread=spread_defaults(given.get("scheduler_config")),
+        effort=given.get("effort"),
+        pod=given.get("explained"),
+        costs=bool(given.get("priced")),
+        bound=bool(given.get("bounded")),
+        purchases=purchases,
     )
 
 

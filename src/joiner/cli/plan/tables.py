@@ -1,82 +1,29 @@
 """Plans for people: tables of what is bought, where pods go, and what keeps the others out."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import click
 
 from joiner.catalog.explain import place, price_text
-from joiner.catalog.market import InstanceType
 from joiner.cli import output
 from joiner.model import resources
-from joiner.model.resources import CPU, MEMORY, Resources
-from joiner.offline.problem import PlanQuestion
-from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Refusal, RefusalReason
+from joiner.model.resources import CPU, MEMORY
+from joiner.offline.planreport import PlanReport
+from joiner.offline.problem import short
+from joiner.scheduling.bound.lowerbound import Bound, placed
+from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.whatif.alternatives import Cost
-from joiner.scheduling.whatif.blockers import blame
-from joiner.state.virtualpods import is_virtual
 
 HOURS_A_MONTH: Final = 730
+BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the alphabet first"
 _SHOWN_PLACES: Final = 4
 _SHOWN_WORKLOADS: Final = 3
-_SHOWN_REASONS: Final = 3
-_TRIED_PODS: Final = 8
-"""For so many pods what would let them in is found out; each takes as long as dozens of small plans."""
-_TRIED_WORKLOADS: Final = 2
-_SHOWN_BLAMES: Final = 2
-_REMEDIES_UP_TO: Final = 500
-"""With more pods, what would help is looked for only when a pod is asked about."""
 
 
-@dataclass(frozen=True)
-class View:
-    """A plan with everything that is told about it."""
-
-    question: PlanQuestion
-    plan: Plan
-    prices: tuple[str, ...]
-    """Where prices come from, and of which day they are."""
-    missed: tuple[str, ...] = ()
-    """Pools that could not be used, and why."""
-    attempts: tuple[Attempt, ...] = ()
-    """The ways of planning that were tried."""
-
-    @cached_property
-    def _types(self) -> dict[str, dict[str, InstanceType]]:
-        return {
-            option.pool.name: {each.name: each for each in option.catalog.types}
-            for option in self.question.problem.pools
-        }
-
-    def allocatable(self, claim: PlannedClaim) -> Resources:
-        """What pods can use on the node, bought as planned."""
-        first = claim.options[0]
-        return self._types[claim.nodepool][first.name].allocatable(first.offering)
-
-    @cached_property
-    def spare(self) -> int:
-        """How many of the pods stand for room that buffers keep."""
-        return sum(map(is_virtual, self.question.problem.pods))
-
-    def workload(self, pod: str) -> str:
-        """The workload of a pod, as people call it."""
-        kind, namespace, name = self.question.workloads.get(pod, ("Pod", *pod.split("/", 1)))
-        return f"{kind} {short(f'{namespace}/{name}')}"
-
-
-def short(pod: str) -> str:
-    """The name without the default namespace."""
-    return pod.removeprefix("default/")
-
-
-# -- tables --------------------------------------------------------------------------------------------------------------
-
-
-def draw(view: View) -> None:
+def draw(view: PlanReport) -> None:
     """The whole plan, for people."""
     click.echo(output.bold(_headline(view)))
     for line in view.prices:
@@ -94,7 +41,7 @@ def draw(view: View) -> None:
         )
 
 
-def _headline(view: View) -> str:
+def _headline(view: PlanReport) -> str:
     plan = view.plan
     new = sum(len(claim.pods) for claim in plan.claims)
     old = sum(map(len, plan.placements.values()))
@@ -127,7 +74,7 @@ def section(title: str, table: output.Table) -> None:
         output.table(table)
 
 
-def _bought(view: View) -> output.Table:
+def _bought(view: PlanReport) -> output.Table:
     """Nodes of one kind are one row."""
     names = ("NODES", "NODEPOOL", "TYPE", "BOUGHT AS", "$/h EACH", "$/h", "PODS", "CPU", "MEMORY", "RUNNER-UP")
     left = ("NODEPOOL", "TYPE", "BOUGHT AS", "RUNNER-UP")
@@ -157,7 +104,7 @@ def _runner_up(claim: PlannedClaim) -> str:
     return "none" if second is None else f"{second.name} +{money(second.offering.cost - claim.price)}"
 
 
-def _filled(view: View, claims: Iterable[PlannedClaim], name: str) -> str:
+def _filled(view: PlanReport, claims: Iterable[PlannedClaim], name: str) -> str:
     """What is asked for, and which part of what is there that is."""
     asked = there = 0
     for claim in claims:
@@ -169,7 +116,7 @@ def _filled(view: View, claims: Iterable[PlannedClaim], name: str) -> str:
     return f"{'/'.join(amounts)}{unit}{share}"
 
 
-def _places(view: View) -> output.Table:
+def _places(view: PlanReport) -> output.Table:
     where: dict[str, Counter[str]] = {}
     for pod, target in _targets(view.plan):
         where.setdefault(view.workload(pod), Counter())[target] += 1
@@ -179,7 +126,7 @@ def _places(view: View) -> output.Table:
     )
 
 
-def _given_up(view: View) -> output.Table:
+def _given_up(view: PlanReport) -> output.Table:
     """Wishes that were not kept; who gave up the same is one row."""
     who: dict[str, Counter[str]] = {}
     for each in view.plan.given_up:
@@ -208,29 +155,14 @@ def _listed(counts: Mapping[str, int]) -> str:
     return "; ".join(parts)
 
 
-def _left_over(view: View) -> output.Table:
-    """Whoever is refused for the same reason is one row."""
-    rows = tuple((_workloads(Counter(map(view.workload, pods))), str(len(pods)), why) for why, pods in _rows(view))
+def _left_over(view: PlanReport) -> output.Table:
+    """Pods that are refused for the same reasons are one row."""
+    rows = tuple(
+        (_workloads(Counter(map(view.workload, row.pods))), str(len(row.pods)), row.why) for row in view.left_over
+    )
     return output.Table(
         (output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WHY")), rows
     )
-
-
-def _rows(view: View) -> list[tuple[str, list[str]]]:
-    """Stories and the pods they are told of, in the order in which they are shown."""
-    return sorted(_by_reason(view).items(), key=lambda item: (view.workload(item[1][0]), item[0]))
-
-
-def _by_reason(view: View) -> dict[str, list[str]]:
-    """Stories to the pods that they are told of. Pods of one kind share their reasons, so most stories are told once."""
-    known: dict[tuple[RefusalReason, ...], str] = {}
-    found: dict[str, list[str]] = {}
-    for refusal in view.plan.refusals:
-        why = known.get(refusal.reasons)
-        if why is None:
-            why = known[refusal.reasons] = story(refusal)
-        found.setdefault(why, []).append(refusal.pod)
-    return found
 
 
 def _workloads(counts: Mapping[str, int]) -> str:
@@ -239,37 +171,18 @@ def _workloads(counts: Mapping[str, int]) -> str:
     return ", ".join(names[:_SHOWN_WORKLOADS]) + more
 
 
-def story(refusal: Refusal) -> str:
-    """Why a pod is left over, in one line of bearable length."""
-    parts = [part.removeprefix(f"{ITSELF}: ") for part in refusal.told()] if refusal.ignored else refusal.told()
-    more = f"; {counted(len(parts) - _SHOWN_REASONS, 'other reason')}" if len(parts) > _SHOWN_REASONS else ""
-    return f"{'never tried: ' if refusal.ignored else ''}{'; '.join(parts[:_SHOWN_REASONS])}{more}"
+def _remedies(view: PlanReport) -> Iterator[str]:
+    """What would let a pod of each row in, and how to ask about the others."""
+    for row in view.left_over:
+        if row.remedies:
+            without = ", or without ".join(map(str, row.remedies))
+            yield f"{view.workload(row.pod)} would have a place without {without}"
+    open_rows = [row for row in view.left_over if not row.remedies] or view.left_over
+    for row in open_rows[:1]:
+        yield f"--explain POD tells more of a pod, for instance --explain {short(row.pods[0])}"
 
 
-def _remedies(view: View) -> Iterator[str]:
-    """For each row of what is left over what would let a pod of it in, as far as few questions tell; and how to ask on."""
-    rows = _rows(view)
-    tries = 0 if len(view.question.problem.pods) > _REMEDIES_UP_TO else _TRIED_PODS
-    open_questions = []
-    for _, pods in rows:
-        for pod in _heads(view, pods)[:tries]:
-            tries -= 1
-            if blames := blame(view.question.problem, view.plan, pod).blames[:_SHOWN_BLAMES]:
-                yield f"{view.workload(pod)} would have a place without {', or without '.join(map(str, blames))}"
-                break
-        else:
-            open_questions.append(pods[0])
-    for pod in (open_questions or [pods[0] for _, pods in rows])[:1]:
-        yield f"--explain POD tells more of a pod, for instance --explain {short(pod)}"
-
-
-def _heads(view: View, pods: Sequence[str]) -> list[str]:
-    """The first pod of each of the first few workloads."""
-    first = {view.workload(pod): pod for pod in reversed(pods)}
-    return list(reversed(first.values()))[:_TRIED_WORKLOADS]
-
-
-def costs_table(view: View, found: Iterable[Cost]) -> output.Table:
+def _costs(view: PlanReport, found: Iterable[Cost]) -> output.Table:
     """What wishes cost, the dearest first."""
     ordered = sorted(found, key=lambda cost: (-(cost.hourly or 0.0), cost.pod, cost.constraint.field))
     rows = tuple(
@@ -282,7 +195,7 @@ def costs_table(view: View, found: Iterable[Cost]) -> output.Table:
     return output.Table(columns, rows)
 
 
-def attempts_table(view: View) -> output.Table:
+def attempts_table(view: PlanReport) -> output.Table:
     """What came of each way of planning, in the order in which they were tried."""
     names = ("PLANNER", "OUTCOME", "NODES", "$/h", "LEFT OVER")
     rows = tuple(
@@ -298,3 +211,46 @@ def _came_to(attempt: Attempt) -> tuple[str, str, str]:
 def cost_text(hourly: float | None) -> str:
     """What a wish costs. Plans that place different pods cannot be compared."""
     return "places other pods" if hourly is None else money(hourly)
+
+
+def draw_costs(view: PlanReport) -> None:
+    """What preferences, spread and affinity cost."""
+    found = view.costs or ()
+    section("What wishes cost", _costs(view, found))
+    if not found:
+        click.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
+    if view.costs_not_priced:
+        click.echo(
+            f"and {view.costs_not_priced} more that were not looked at; --explain POD --costs does so for one pod"
+        )
+
+
+def draw_bound(view: PlanReport, least: Bound) -> None:
+    """How far the plan is from the lower bound, and what each way of planning came to."""
+    plan = view.plan
+    if not placed(plan):
+        click.echo("\nNo pod is placed, so there is no price to compare with a bound.")
+        return
+    gap = least.gap(plan.price)
+    far = "" if gap is None else f"; this plan is {gap:.1%} above that"
+    placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""
+    click.echo(f"\n{output.bold(f'No plan {placing}costs less than {money(least.price)} $/h{far}')}")
+    if least.dropped:
+        click.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
+    for line in why_far(view, least):
+        click.echo(f"  {line}")
+    if least.method == "climb" and not least.exact:
+        click.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
+
+
+def why_far(view: PlanReport, least: Bound) -> Iterator[str]:
+    """What decides before prices do, where the plan is far from the bound."""
+    for cheaper in view.cheaper_without:
+        gap = least.gap(cheaper.price)
+        priced = f"{money(cheaper.price)} $/h" + ("" if gap is None else f", {gap:.1%} above the bound")
+        if cheaper.what == "order":
+            told = f"NodePools are asked by weight, the highest first; {BY_NAME}"
+            yield f"{told}; with {cheaper.nodepool} asked first a plan costs {priced}"
+        else:
+            what = {"preferences": "preferences", "spread": "topology spread"}[cheaper.what]
+            yield f"without {what} a plan costs {priced}"

@@ -105,7 +105,7 @@ def command(
     speak = form == TABLE if tell is None else tell
     played = _play(told, seed, _teller(form) if speak else None, trace_path)
     if form == JSON:
-        output.data(report.data(told, played, seed), JSON)
+        output.data(report.data(told, played, seed), JSON, "StoryReport")
     else:
         report.show(told, played, seed)
     if not played.true:

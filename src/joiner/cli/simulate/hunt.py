@@ -96,7 +96,7 @@ def _show(
             "counts": dict(sorted(counts.items())),
             "never": list(never),
         }
-        output.data(found, form)
+        output.data(found, form, "HuntReport")
         return
     rows = tuple((name, str(count)) for name, count in sorted(counts.items()))
     output.table(Table((TableColumn("WHAT OCCURRED"), TableColumn("TIMES", right=True)), rows))
