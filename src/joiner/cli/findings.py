@@ -1,4 +1,4 @@
-"""How what was found in manifests is told on the command line."""
+"""Findings of validation as lines for people, and loading manifests with their warnings on standard error."""
 
 from collections.abc import Iterable, Iterator
 

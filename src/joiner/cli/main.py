@@ -32,7 +32,7 @@ _PACKAGES: Final = ("plan", "simulate", "catalog")
 """Commands that are a package; the others are a file."""
 
 _NEW_OBJECTS: Final = 100_000
-"""How many make the garbage collector look for rings of objects that nobody needs."""
+"""After so many new objects the garbage collector looks for unreachable cycles."""
 
 EXIT_BUG: Final = 70
 EXIT_INTERRUPTED: Final = 130
@@ -157,7 +157,7 @@ def _explain(error: Exception, debug: bool) -> NoReturn:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether somebody here foresaw the error: its class, or one it derives from, is defined in this package."""
+    """Whether the error is one of this package: its class, or one it derives from, is defined here."""
     return any(kind.__module__.partition(".")[0] == "joiner" for kind in type(error).__mro__)
 
 
@@ -168,5 +168,5 @@ def _show_traceback(error: Exception, trace: TracebackType | None) -> None:
 
 
 def _silence_stdout() -> None:
-    """Nobody reads any more: let the interpreter's last flush go nowhere instead of complaining."""
+    """The reader of the pipe is gone: let the interpreter's last flush go nowhere instead of failing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

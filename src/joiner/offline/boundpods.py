@@ -1,4 +1,4 @@
-"""Pods that are asked about and wait for no node: what they do instead."""
+"""Why a pod that was asked about is not pending: it is bound, finished, or not ours to serve."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What is odd about settings, overlays and reservations: said by every command that buys out of the market they make."""
+"""Notes on InstanceType settings, overlays and reservations that are not in force or have no effect."""
 
 from collections.abc import Iterator
 

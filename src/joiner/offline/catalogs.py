@@ -1,4 +1,4 @@
-"""What the NodePools of some manifests can buy, gathered for `joiner catalog` to show."""
+"""The catalogue of every NodePool of the files, for `joiner catalog` and `joiner plan`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

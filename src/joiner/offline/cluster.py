@@ -1,4 +1,4 @@
-"""What is there already: nodes, claims and bound pods of files, turned into what the engine plans around.
+"""The existing cluster out of files: nodes, claims and bound pods, folded by `state` as a live cluster is.
 
 The mirror of a live cluster does the thinking. Files rarely hold everything that a cluster has, so what is missing between a
 node and its claim is made up here first. Commands that read objects from files share it.
@@ -32,7 +32,7 @@ class Holdings(Value):
     storage: Storage = Storage()
     budgets: tuple[PodDisruptionBudget, ...] = ()
     deleting: frozenset[str] = frozenset()
-    """Names of nodes that somebody has decided to remove."""
+    """Names of nodes that are being removed."""
 
 
 class Picture(Value):

@@ -1,4 +1,4 @@
-"""What is said about objects that a plan does not take into account, so that nobody counts on them."""
+"""Notes on objects of the files that a plan does not take into account."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Manifests turned into a scheduling problem: the pods that would wait, and everything that decides where they can go."""
+"""Manifests to a scheduling `Problem`: the pending pods, and everything that decides where they can go."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ METADATA_NAME = "kubernetes.io/metadata.name"
 PODS_MAX: Final = 1_000_000
 """More pods than this are taken for a slip of the finger."""
 
-_NOBODY: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
+_NO_PODS: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
 
 W = TypeVar("W", bound="Workload | DaemonSet")
 
@@ -117,7 +117,7 @@ def ask(
     )
     heads = {pod.key: families.head(pod) for pod in queue}
     said = (
-        *(() if queue else (_NOBODY,)),
+        *(() if queue else (_NO_PODS,)),
         *notes,
         *missed,
         *assumed,
@@ -179,7 +179,7 @@ def _made(
     for kind in WORKLOADS:
         for workload in manifests.all(kind):
             if controller(workload) is not None and _is_known(manifests, workload):
-                continue  # whoever made it is there and is asked instead
+                continue  # its owner is among the files and is expanded instead
             head = (kind.kind, workload.metadata.namespace, workload.name)
             _check_number(kind.kind, workload.name, wanted(workload))
             missing = expand(_admitted(workload, rules), living.get(head, ()))

@@ -1,4 +1,4 @@
-"""What manifests say about one another and about files: problems that no object shows alone."""
+"""References between manifests, and from manifests to files, that lead nowhere."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final

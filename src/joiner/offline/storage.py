@@ -17,7 +17,7 @@ from joiner.model.storage import (
 from joiner.scheduling.problem import Storage
 
 ASSUMED: str = "assumed"
-"""The name of the class that stands for a default class nobody showed us."""
+"""The name of the StorageClass that stands for a default class that is not among the files."""
 
 
 def completed(storage: Storage, pods: Iterable[Pod]) -> tuple[Storage, tuple[str, ...]]:

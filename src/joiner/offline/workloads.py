@@ -130,7 +130,7 @@ class WorkloadFamilies:
             self._deployments.setdefault(each.metadata.namespace, {})[each.name] = each
 
     def head(self, pod: Pod) -> tuple[str, str, str]:
-        """Kind, namespace and name of the workload; of the pod itself when nobody looks after it."""
+        """Kind, namespace and name of the workload; of the pod itself when it has no owner."""
         owner = controller(pod)
         namespace = pod.metadata.namespace
         if owner is None:

@@ -1,4 +1,4 @@
-"""The answer of `joiner catalog` for machines. An unlimited number is null, and so is a time that never comes."""
+"""The catalogues of NodePools as plain data. An unlimited number is null, and so is a time that never comes."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The answer of `joiner catalog` for people."""
+"""The catalogues of NodePools as tables."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""Plans for machines: everything there is to say, as plain data."""
+"""A `PlanReport` as plain data, for JSON and YAML (docs/reference/json.md)."""
 
 from itertools import zip_longest
 from typing import Any
@@ -149,7 +149,7 @@ def reason_data(reason: RefusalReason) -> dict[str, Any]:
 
 
 def constraint_data(constraint: Constraint) -> dict[str, Any]:
-    """One thing that somebody asks for."""
+    """A constraint of a pod, pool or node."""
     return {
         "rule": constraint.rule,
         "object": constraint.object,

@@ -1,4 +1,4 @@
-"""The story of a single pod: where it goes and why that was bought, or everything that keeps it out."""
+"""A `PodReport` as text: where a pod goes and why that node is bought, or what keeps it out."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

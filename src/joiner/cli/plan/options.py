@@ -1,4 +1,4 @@
-"""Options of `joiner plan` that say how to plan: the dials, how much may be tried, what the cluster's scheduler is told."""
+"""Options of `joiner plan` that say how to plan: node price, spot width, policies, effort, the scheduler's configuration."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How to plan, from what the options of `joiner plan` say: the two dials, and what the cluster's own scheduler is told."""
+"""`PlanOptions` out of the options of the command line, and the default spread of a KubeSchedulerConfiguration."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scenarios of another scheduler's test bench: a line of JSON with the plan for each, in the same order."""
+"""`joiner plan --scenario`: answers each scenario with a line of JSON, in the same order."""
 
 import gc
 import os

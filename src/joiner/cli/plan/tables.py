@@ -1,4 +1,4 @@
-"""Plans for people: tables of what is bought, where pods go, and what keeps the others out."""
+"""A `PlanReport` as tables: what is bought, where pods go, and what keeps the others out."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -362,7 +362,7 @@ def _daemon_set(written: DaemonSet, number: int) -> DaemonSet:
 
 
 def _pods(written: Iterable[WirePod], specs: _Specs, ignored: dict[str, str]) -> Iterator[Pod]:
-    """The pods of the queue. One that waits for nobody like us, or that cannot be understood, is noted and left out."""
+    """The pods of the queue. A pod that another scheduler serves, or that cannot be read, is noted and left out."""
     seen: set[tuple[str, str]] = set()
     for number, each in enumerate(written):
         metadata = _identified(each.metadata, "pod", number)
