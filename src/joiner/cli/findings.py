@@ -1,26 +1,28 @@
 """Findings of validation as lines for people, and loading manifests with their warnings on standard error."""
 
 from collections.abc import Iterable, Iterator
-
-import click
+from typing import Final
 
 from joiner.cli import output
+from joiner.cli.output import Cell
 from joiner.offline import manifests
 from joiner.offline.manifests import Manifests, Unsound
 from joiner.offline.validation import Finding
 
+_COLOURS: Final = {"error": "red", "warning": "yellow"}
 
-def told(finding: Finding) -> Iterator[str]:
-    """A finding in lines for people."""
-    colours = {"error": "red", "warning": "yellow"}
+Line = tuple[str | Cell, ...]
+
+
+def told(finding: Finding) -> Iterator[Line]:
+    """A finding in lines for people, each in parts that `output.echo` puts together."""
     place = f"{finding.source}:{finding.line}" if finding.line else finding.source
     what = ": ".join(part for part in (finding.object, finding.field, finding.message) if part)
-    severity = output.styled(finding.severity, colours[finding.severity])
-    yield f"{output.safe(place)}: {severity}: {output.safe(what)}"
+    yield f"{place}: ", Cell(finding.severity, _COLOURS[finding.severity]), f": {what}"
     if finding.nearest:
-        yield f"    did you mean: {output.safe(finding.nearest)}"
+        yield (f"    did you mean: {finding.nearest}",)
     if finding.allowed:
-        yield f"    allowed: {output.safe(', '.join(finding.allowed))}"
+        yield (f"    allowed: {', '.join(finding.allowed)}",)
 
 
 def load(filenames: Iterable[str]) -> Manifests:
@@ -28,13 +30,14 @@ def load(filenames: Iterable[str]) -> Manifests:
     try:
         found = manifests.load(filenames)
     except Unsound as error:
-        _note(error.notes)
-        raise Unsound("\n".join([str(error), *(line for each in error.findings for line in told(each))])) from None
-    _note(found.notes)
-    _note(line for each in found.warnings for line in told(each))
+        _note((note,) for note in error.notes)
+        lines = (map(output.text, line) for finding in error.findings for line in told(finding))
+        raise Unsound("\n".join([str(error), *map("".join, lines)])) from None
+    _note((note,) for note in found.notes)
+    _note(line for finding in found.warnings for line in told(finding))
     return found
 
 
-def _note(lines: Iterable[str]) -> None:
+def _note(lines: Iterable[Line]) -> None:
     for line in lines:
-        click.echo(line, err=True)
+        output.echo(*line, err=True)

@@ -151,7 +151,9 @@ def _explain(error: Exception, debug: bool) -> NoReturn:
     if debug:
         _show_traceback(error, error.__traceback__)
     if _is_ours(error):
-        raise click.ClickException(str(error)) from None
+        from joiner.cli import output
+
+        raise click.ClickException("\n".join(map(output.safe, str(error).split("\n")))) from None
     more = "" if debug else "\nRun it again as 'joiner --debug ...' for the details, and please report them."
     raise Bug(f"this is a bug in joiner, not a mistake of yours: {type(error).__name__}: {error}{more}") from None
 

@@ -64,7 +64,34 @@ def data(content: Mapping[str, Any], form: str, kind: str = "") -> None:
     else:
         import json
 
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        lines = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+        click.echo("\n".join(map(_escaped, lines)))
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON in which what does not print is escaped: bidirectional overrides, C1 control codes."""
+    if line.isprintable():
+        return line
+    import json
+
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+
+
+def echo(*parts: str | Cell, err: bool = False) -> None:
+    """Print a line for people. Control characters in it are spelled out: what comes from a file must not steer a terminal."""
+    click.echo("".join(map(_drawn, parts)), err=err)
+
+
+def _drawn(part: str | Cell) -> str:
+    shown = "\n".join(map(safe, text(part).split("\n")))
+    if not isinstance(part, Cell) or not in_colour():
+        return shown
+    return click.style(shown, bold=True) if part.style == "bold" else click.style(shown, fg=part.style)
+
+
+def text(part: str | Cell) -> str:
+    """The text without its style."""
+    return part.text if isinstance(part, Cell) else part
 
 
 def table(drawn: Table) -> None:
@@ -81,7 +108,7 @@ def table(drawn: Table) -> None:
 
 def plain(drawn: Table) -> list[str]:
     """The lines of a table without colour, as wide as it takes."""
-    rows = [[column.name for column in drawn.columns], *([_text(cell) for cell in row] for row in drawn.rows)]
+    rows = [[column.name for column in drawn.columns], *([safe(text(cell)) for cell in row] for row in drawn.rows)]
     widths = [max(len(row[index]) for row in rows) for index in range(len(drawn.columns))]
     return [_GAP.join(_padded(row, widths, drawn.columns)).rstrip() for row in rows]
 
@@ -106,10 +133,6 @@ def in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _text(cell: str | Cell) -> str:
-    return safe(cell.text if isinstance(cell, Cell) else cell)
-
-
 def _padded(row: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn]) -> list[str]:
     return [
         text.rjust(width) if column.right else text.ljust(width)
@@ -126,5 +149,5 @@ def _draw(drawn: Table) -> None:
     for column in drawn.columns:
         grid.add_column(column.name, justify="right" if column.right else "left", overflow="fold")
     for row in drawn.rows:
-        grid.add_row(*(Text(_text(cell), style=cell.style if isinstance(cell, Cell) else "") for cell in row))
+        grid.add_row(*(Text(safe(text(cell)), style=cell.style if isinstance(cell, Cell) else "") for cell in row))
     Console(no_color=not in_colour(), highlight=False).print(grid)

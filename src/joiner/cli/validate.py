@@ -44,7 +44,7 @@ def command(
         raise click.UsageError("Name a file or folder: joiner validate FILE, or -f PATH, or -f - for standard input.")
     manifests = files.read(named)
     for note in manifests.notes:
-        click.echo(note, err=True)
+        output.echo(note, err=True)
     kinds, vocabulary = known()
     verdict = examine(manifests, kinds, vocabulary)
     between = references.problems(manifests.objects, kinds)
@@ -60,8 +60,8 @@ def command(
 def _print(verdict: Validation) -> None:
     for found in verdict.findings:
         for line in told(found):
-            click.echo(line)
-    click.echo(_summary(verdict))
+            output.echo(*line)
+    output.echo(_summary(verdict))
 
 
 def _summary(verdict: Validation) -> str:

@@ -58,6 +58,6 @@ def command(
     else:
         output.data(data.of(opened, explained), form, "CatalogReport")
     for pool, problem in opened.problems:
-        click.echo(f"Error: NodePool {pool}: {problem}", err=True)
+        output.echo(f"Error: NodePool {pool}: {problem}", err=True)
     if opened.problems:
         ctx.exit(1)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC
 
-import click
-
 from joiner.catalog import exclusions, explain
 from joiner.catalog.build import Catalog
 from joiner.catalog.explain import price_text
@@ -30,12 +28,12 @@ def show(opened: PoolCatalogs, names: tuple[str, ...], explained: bool, limit: i
     """Print every pool, then what concerns all of them."""
     for number, view in enumerate(opened.views):
         if number:
-            click.echo()
+            output.echo()
         _show(view, names, explained, limit)
     if opened.idle:
-        click.echo()
+        output.echo()
     for line in opened.idle:
-        click.echo(f"{output.styled('warning', 'yellow')}: {line}")
+        output.echo(output.Cell("warning", "yellow"), f": {line}")
     if explained:
         known = dict.fromkeys((view.prices, source) for view in opened.views for source in view.details.sources)
         columns = (TableColumn("CATALOGUE"), TableColumn("WHAT, FROM WHERE, OF WHEN"))
@@ -45,20 +43,22 @@ def show(opened: PoolCatalogs, names: tuple[str, ...], explained: bool, limit: i
 def _show(view: PoolView, names: tuple[str, ...], explained: bool, limit: int) -> None:
     catalog = view.catalog
     buyable = catalog.eligible.bit_count()
-    click.echo(
-        output.bold(f"NodePool {view.pool.name}: {buyable} of {len(catalog.types)} instance types can be bought")
+    output.echo(
+        output.Cell(
+            f"NodePool {view.pool.name}: {buyable} of {len(catalog.types)} instance types can be bought", "bold"
+        )
     )
-    click.echo(f"  catalogue: {view.prices}{_without_price(catalog)}")
-    click.echo(f"  generation: {view.generation} ({', '.join(view.stats.moved)})")
+    output.echo(f"  catalogue: {view.prices}{_without_price(catalog)}")
+    output.echo(f"  generation: {view.generation} ({', '.join(view.stats.moved)})")
     for line in catalognotes.of_pool(view):
-        click.echo(f"  {output.styled('warning', 'yellow')}: {line}")
+        output.echo("  ", output.Cell("warning", "yellow"), f": {line}")
     for line in _overlaps(catalog) if explained else ():
-        click.echo(f"  note: {line}")
+        output.echo(f"  note: {line}")
     if explained:
         _section("How the choice narrows", _funnel(catalog))
     _types_section(view, limit)
     for line in _left_out(view, names):
-        click.echo(line)
+        output.echo(line)
     shown = view.details.reservations[: limit or None]
     _section("Reservations", _reservations(view, shown))
     _more(len(view.details.reservations), limit, "reservations")
@@ -72,13 +72,13 @@ def _show(view: PoolView, names: tuple[str, ...], explained: bool, limit: int) -
 
 def _section(title: str, table: Table) -> None:
     if table.rows:
-        click.echo(f"\n{output.bold(title)}")
+        output.echo(output.Cell(f"\n{title}", "bold"))
         output.table(table)
 
 
 def _more(count: int, limit: int, noun: str) -> None:
     if limit and count > limit:
-        click.echo(f"… and {count - limit} more {noun}; show them with --limit 0, or pick with --type")
+        output.echo(f"… and {count - limit} more {noun}; show them with --limit 0, or pick with --type")
 
 
 # -- the head --------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _types_section(view: PoolView, limit: int) -> None:
     _section("What can be bought, cheapest first", Table(columns, rows))
     _more(len(view.types), limit, "types")
     if any(str(row[0]).endswith("*") for row in rows):
-        click.echo(_LEGEND)
+        output.echo(_LEGEND)
 
 
 def _row(catalog: Catalog, instance_type: InstanceType) -> tuple[str | Cell, ...]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import click
-
 from joiner.catalog.explain import place, price_text
 from joiner.catalog.market import Option
 from joiner.cli import output
@@ -26,29 +24,29 @@ _SHOWN_HEEDED: Final = 3
 def draw(view: PlanReport, story: PodReport) -> None:
     """Tell of a single pod."""
     for line in _told(view, story):
-        click.echo(line)
+        output.echo(line)
 
 
-def _told(view: PlanReport, story: PodReport) -> Iterator[str]:
+def _told(view: PlanReport, story: PodReport) -> Iterator[str | output.Cell]:
     own, workload = f"Pod {short(story.pod)}", view.workload(story.pod)
     subject = own if workload == own else f"{own} ({workload})"
     if story.node:
-        yield output.bold(f"{subject} goes to node {story.node}, which is there already")
+        yield output.Cell(f"{subject} goes to node {story.node}, which is there already", "bold")
     elif story.claim is not None and story.purchase is not None:
         yield from _bought(view, subject, story.claim, story.purchase)
     elif story.refusal is not None:
-        yield output.bold(f"{subject} {'was never tried' if story.refusal.ignored else 'finds no place'}")
+        yield output.Cell(f"{subject} {'was never tried' if story.refusal.ignored else 'finds no place'}", "bold")
         yield from _table(("WHO", "RULE", "WHY"), [(r.object, r.rule, str(r)) for r in story.refusal.reasons])
         yield from _funnels(story.refusal)
     else:
-        yield output.bold(f"{subject} was not tried: the effort was spent before its turn")
+        yield output.Cell(f"{subject} was not tried: the effort was spent before its turn", "bold")
     if story.given_up:
         yield f"it gave up: {'; '.join(story.given_up)}"
     yield from _nodes(story.nodes)
     if story.verdict is not None:
         yield from _remedy(story.verdict)
     if story.costs:
-        yield f"\n{output.bold('What its wishes cost')}"
+        yield output.Cell("\nWhat its wishes cost", "bold")
         rows = [(each.constraint.says, cost_text(each.hourly)) for each in story.costs]
         yield from _table(("WISH", "$/h"), rows)
 
@@ -58,24 +56,24 @@ def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
     return output.plain(output.Table(columns, tuple(rows)))
 
 
-def _funnels(refusal: Refusal) -> Iterator[str]:
+def _funnels(refusal: Refusal) -> Iterator[str | output.Cell]:
     """The types of each pool through the rules; pools of which all is said already are left out."""
     long = [reason for reason in refusal.reasons if len(reason.funnel) > 1]
     for reason in long[:_SHOWN_FUNNELS]:
-        yield f"\n{output.bold(f'Types of {reason.object} that are left')}"
+        yield output.Cell(f"\nTypes of {reason.object} that are left", "bold")
         yield from _table(("TYPES", "AFTER"), [(str(stage.left), stage.after) for stage in reason.funnel])
     if len(long) > _SHOWN_FUNNELS:
         yield f"and {counted(len(long) - _SHOWN_FUNNELS, 'pool')} more; -o json tells of all"
 
 
-def _nodes(reasons: Sequence[RefusalReason]) -> Iterator[str]:
+def _nodes(reasons: Sequence[RefusalReason]) -> Iterator[str | output.Cell]:
     """Nodes with the same objection are one row."""
     if not reasons:
         return
     groups: dict[tuple[str, str], list[str]] = {}
     for reason in reasons:
         groups.setdefault((reason.rule, reason.message), []).append(reason.object.removeprefix("Node "))
-    yield f"\n{output.bold('Why not a node that is there')}"
+    yield output.Cell("\nWhy not a node that is there", "bold")
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = [
         (str(len(names)), rule, message, ", ".join(names[:2]) + (" …" if len(names) > 2 else ""))
@@ -90,14 +88,14 @@ def _nodes(reasons: Sequence[RefusalReason]) -> Iterator[str]:
 _NOT_ALL: Final = "; not all of its constraints were tried, as there are very many"
 
 
-def _remedy(verdict: LiftedVerdict) -> Iterator[str]:
+def _remedy(verdict: LiftedVerdict) -> Iterator[str | output.Cell]:
     if not verdict.blames:
         yield "\nNo single change was found that would let it in" + (_NOT_ALL if verdict.cut_short else "") + "."
         return
     many = len(verdict.blames) > 1
     single = len(verdict.blames[0].constraints) == 1
     title = "What would let it in" + (", each on its own" if many and single else "") + ("" if single else ", together")
-    yield f"\n{output.bold(title)}"
+    yield output.Cell(f"\n{title}", "bold")
     rows = [
         (each.object, each.says, each.change + (f": {blamed.hint}" if blamed.hint and number == 0 else ""))
         for blamed in verdict.blames
@@ -108,9 +106,9 @@ def _remedy(verdict: LiftedVerdict) -> Iterator[str]:
     yield f"found out {how}" + (_NOT_ALL if verdict.cut_short else "")
 
 
-def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str]:
+def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str | output.Cell]:
     first = claim.options[0]
-    yield output.bold(f"{subject} goes to a new node of NodePool {claim.nodepool}")
+    yield output.Cell(f"{subject} goes to a new node of NodePool {claim.nodepool}", "bold")
     yield f"  bought as:   {first.name} {place(first.offering)} at {price_text(claim.price)} $/h"
     yield f"  why this:    {_why_type(claim, why)}"
     yield f"  runner-up:   {_runner_up(claim, why.runner_up)}"
@@ -126,10 +124,10 @@ def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseRe
     if note := _min_values(claim):
         yield f"  minValues:   {note}"
     if why.rivals:
-        yield f"\n{output.bold('What other pools would have asked for the same pods')}"
+        yield output.Cell("\nWhat other pools would have asked for the same pods", "bold")
         yield from _table(("NODEPOOL", "WEIGHT", "$/h", "WHY NOT"), [_rival(each) for each in why.rivals])
     options = claim.options[:_SHOWN_OPTIONS]
-    yield f"\n{output.bold(f'Types that would do ({len(claim.options)}), cheapest first')}"
+    yield output.Cell(f"\nTypes that would do ({len(claim.options)}), cheapest first", "bold")
     rows = [(each.name, place(each.offering), price_text(each.offering.cost)) for each in options]
     yield from _table(("TYPE", "BOUGHT AS", "$/h"), rows)
 

@@ -22,7 +22,7 @@ def show(filenames: tuple[str, ...], catalogue: str | None, options: PlanOptions
     manifests = instancetypes.stand_in(load(filenames), catalogue)
     posed = planreport.pose(manifests, SystemClock().now(), options)
     for note in (*posed.missed, *posed.question.notes):
-        click.echo(f"{output.styled('note', 'yellow')}: {output.safe(note)}", err=True)
+        output.echo(output.Cell("note", "yellow"), f": {note}", err=True)
     progress = Progress(len(posed.question.problem.pods))
     try:
         report = planreport.answer(posed, options, progress.trying)

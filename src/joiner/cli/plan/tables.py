@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import click
-
 from joiner.catalog.explain import place, price_text
 from joiner.cli import output
 from joiner.model import resources
@@ -25,18 +23,18 @@ _SHOWN_WORKLOADS: Final = 3
 
 def draw(view: PlanReport) -> None:
     """The whole plan, for people."""
-    click.echo(output.bold(_headline(view)))
+    output.echo(output.Cell(_headline(view), "bold"))
     for line in view.prices:
-        click.echo(f"  prices: {line}")
+        output.echo(f"  prices: {line}")
     section("What would be bought", _bought(view))
     section("Where pods would go", _places(view))
     section("What was given up", _given_up(view))
     section("What is left over, and why", _left_over(view))
     for number, line in enumerate(_remedies(view)):
-        click.echo(f"{'' if number else chr(10)}{line}")
+        output.echo(f"{'' if number else chr(10)}{line}")
     if view.plan.not_attempted:
         left = len(view.plan.not_attempted)
-        click.echo(
+        output.echo(
             f"\n{left} {'pod was' if left == 1 else 'pods were'} not tried: the effort was spent before their turn"
         )
 
@@ -70,7 +68,7 @@ def counted(count: int, noun: str) -> str:
 def section(title: str, table: output.Table) -> None:
     """A table under a headline, if there is anything in it."""
     if table.rows:
-        click.echo(f"\n{output.bold(title)}")
+        output.echo(output.Cell(f"\n{title}", "bold"))
         output.table(table)
 
 
@@ -218,9 +216,9 @@ def draw_costs(view: PlanReport) -> None:
     found = view.costs or ()
     section("What wishes cost", _costs(view, found))
     if not found:
-        click.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
+        output.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
     if view.costs_not_priced:
-        click.echo(
+        output.echo(
             f"and {view.costs_not_priced} more that were not looked at; --explain POD --costs does so for one pod"
         )
 
@@ -229,18 +227,18 @@ def draw_bound(view: PlanReport, least: Bound) -> None:
     """How far the plan is from the lower bound, and what each way of planning came to."""
     plan = view.plan
     if not placed(plan):
-        click.echo("\nNo pod is placed, so there is no price to compare with a bound.")
+        output.echo("\nNo pod is placed, so there is no price to compare with a bound.")
         return
     gap = least.gap(plan.price)
     far = "" if gap is None else f"; this plan is {gap:.1%} above that"
     placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""
-    click.echo(f"\n{output.bold(f'No plan {placing}costs less than {money(least.price)} $/h{far}')}")
+    output.echo("\n", output.Cell(f"No plan {placing}costs less than {money(least.price)} $/h{far}", "bold"))
     if least.dropped:
-        click.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
+        output.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
     for line in why_far(view, least):
-        click.echo(f"  {line}")
+        output.echo(f"  {line}")
     if least.method == "climb" and not least.exact:
-        click.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
+        output.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
 
 
 def why_far(view: PlanReport, least: Bound) -> Iterator[str]:
