@@ -69,7 +69,8 @@ def _summary(verdict: Validation) -> str:
     checked = f"{_counted(verdict.checked, 'object')} checked in {_counted(verdict.files, 'file')}"
     others = f", {verdict.passed_over} of other kinds passed over" if verdict.passed_over else ""
     found = ", ".join(_counted(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)
-    return f"{checked}{others}: {found or 'no problems'}"
+    nothing = "no problems" if verdict.checked else "nothing was checked"
+    return f"{checked}{others}: {found or nothing}"
 
 
 def _counted(count: int, noun: str) -> str:

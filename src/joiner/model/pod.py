@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from msgspec import field
 
 from joiner.model.affinity import Affinity, TopologySpreadConstraint
-from joiner.model.meta import KubeObject, ObjectMeta, Value
+from joiner.model.meta import KubeObject, ObjectMeta, Value, replace
 from joiner.model.quantity import Quantity
 from joiner.model.storage import PersistentVolumeClaimSpec
 from joiner.model.taints import Toleration
@@ -99,6 +99,7 @@ class PodResourceClaim(Value):
 class PodSpec(Value):
     """What the pod needs and where it may run."""
 
+    host_network: bool = False
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
@@ -170,6 +171,22 @@ class PodTemplateSpec(Value):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
+
+
+def with_host_ports(spec: PodSpec) -> PodSpec:
+    """The spec as the API server stores it: a pod in the node's network takes its containers' ports of the node."""
+    if not spec.host_network:
+        return spec
+
+    def taken(container: Container) -> Container:
+        ports = (replace(port, host_port=port.host_port or port.container_port) for port in container.ports)
+        return replace(container, ports=tuple(ports))
+
+    return replace(
+        spec,
+        containers=tuple(map(taken, spec.containers)),
+        init_containers=tuple(map(taken, spec.init_containers)),
+    )
 
 
 def host_ports(spec: PodSpec) -> tuple[ContainerPort, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from joiner.admission.kinds import Kinds
@@ -104,5 +105,15 @@ def _twins(items: Iterable[Document]) -> Iterator[Finding]:
         group = item.data["apiVersion"].rpartition("/")[0]
         known = first.setdefault((group, item.data["kind"], str(metadata.get("namespace")), name), item)
         if known is not item:
-            message = f"the same object stands at {known.source}:{known.line}; only one of them would be kept"
-            yield finding(item, FieldProblem(path="metadata.name", message=message))
+            where = f"the same object stands at {known.source}:{known.line}"
+            # A repository with a folder for each environment has the same objects in all of them, for different clusters.
+            apart = PurePath(known.source).parent != PurePath(item.source).parent
+            message = (
+                f"{where}; in one cluster only one of them is kept"
+                if apart
+                else f"{where}; only one of them would be kept"
+            )
+            yield finding(
+                item,
+                FieldProblem(path="metadata.name", message=message, severity="warning" if apart else "error"),
+            )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from joiner.model.meta import KubeObject, ObjectMeta, OwnerReference, Value, replace
-from joiner.model.pod import ClaimVolumeSource, Container, Pod, PodSpec, Volume
+from joiner.model.pod import ClaimVolumeSource, Container, Pod, PodSpec, Volume, with_host_ports
 from joiner.model.podpolicy import LimitRange, LimitRangeItem, PriorityClass, RuntimeClass
 from joiner.model.resources import Resources
 from joiner.model.selector import chooses
@@ -159,7 +159,7 @@ class WorkloadFamilies:
 
 def admitted(spec: PodSpec, namespace: str, rules: Rules) -> PodSpec:
     """The spec as the API server would store it, as far as it matters for where a pod can run."""
-    spec = limits_as_requests(spec)
+    spec = with_host_ports(limits_as_requests(spec))
     spec = _with_runtime(spec, rules.runtime_classes)
     spec = _with_priority(spec, rules.priority_classes)
     for limit_range in rules.limit_ranges:

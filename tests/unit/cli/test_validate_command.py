@@ -208,3 +208,21 @@ def test_the_installed_command_reads_standard_input() -> None:
     assert done.returncode == 1
     assert b"<stdin>: error: is a binary file: byte 0 is NUL" in done.stdout
     assert done.stderr == b""
+
+
+def test_what_was_not_looked_at_is_not_called_sound() -> None:
+    code, text = validate(DEPLOYMENT)
+
+    assert code == 0
+    assert text.endswith("0 objects checked in 1 file, 1 of other kinds passed over: nothing was checked\n")
+
+
+def test_the_same_object_in_folders_of_environments_is_only_a_warning(tmp_path: Path) -> None:
+    for environment in ("dev", "prod"):
+        (tmp_path / environment).mkdir()
+        (tmp_path / environment / "pool.yaml").write_text(POOL)
+
+    result = CliRunner().invoke(cli, ["validate", str(tmp_path)])
+
+    assert result.exit_code == 0, result.output
+    assert "warning: NodePool/default: metadata.name: the same object stands at" in result.output

@@ -6,7 +6,7 @@ import pytest
 
 from joiner.model import resources
 from joiner.model.codec import decode
-from joiner.model.pod import Pod, PodSpec
+from joiner.model.pod import Pod, PodSpec, host_ports
 from joiner.model.podpolicy import LimitRange, PriorityClass, RuntimeClass
 from joiner.model.podrequests import of_spec
 from joiner.model.podrules import is_provisionable, is_stateful
@@ -164,3 +164,21 @@ def test_priorities_come_from_their_class(name: str, priority: int | None) -> No
     rules = Rules(priority_classes=tuple(decode(each, PriorityClass) for each in classes))
 
     assert admitted(spec(priorityClassName=name), "team", rules).priority == priority
+
+
+@pytest.mark.parametrize(
+    ("host_network", "ports", "taken"),
+    [
+        (True, [{"containerPort": 80}], [80]),
+        (True, [{"containerPort": 80, "hostPort": 80}, {"containerPort": 9, "protocol": "UDP"}], [80, 9]),
+        (False, [{"containerPort": 80}], []),
+        (False, [{"containerPort": 80, "hostPort": 81}], [81]),
+    ],
+    ids=["the node's network", "stated and derived", "a network of its own", "only what is stated"],
+)
+def test_a_pod_in_the_network_of_its_node_takes_its_ports(
+    host_network: bool, ports: list[dict[str, Any]], taken: list[int]
+) -> None:
+    spec = decode({"hostNetwork": host_network, "containers": [{"name": "a", "ports": ports}]}, PodSpec)
+
+    assert [port.host_port for port in host_ports(admitted(spec, "default", Rules()))] == taken
