@@ -154,3 +154,29 @@ class PodTemplate(KubeObject):
     plural: ClassVar[str] = "podtemplates"
 
     template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ScaleTarget(Value):
+    """The workload that an autoscaler scales."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(Value):
+    """Between which numbers of replicas."""
+
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replicas: int = 1
+    max_replicas: int = 1
+
+
+class HorizontalPodAutoscaler(KubeObject):
+    """Sets the replicas of a workload by its load, between two numbers."""
+
+    group: ClassVar[str] = "autoscaling"
+    version: ClassVar[str] = "v2"
+    kind: ClassVar[str] = "HorizontalPodAutoscaler"
+    plural: ClassVar[str] = "horizontalpodautoscalers"
+
+    spec: AutoscalerSpec = AutoscalerSpec()

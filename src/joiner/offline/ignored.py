@@ -9,7 +9,6 @@ from joiner.model.meta import KubeObject
 _AS_WRITTEN: Final = "the replicas that workloads state themselves are planned for, not what it would make of them"
 _REASONS: Final[Mapping[str, str]] = {
     "CronJob": "the Jobs it starts at its hours are not planned for; give one as a Job to see what it needs",
-    "HorizontalPodAutoscaler": _AS_WRITTEN,
     "ScaledObject": _AS_WRITTEN,
     "VerticalPodAutoscaler": "requests are planned for as pods state them, not as it would change them",
     "ResourceQuota": "quotas are not counted, so pods that it would refuse are planned for, too",

@@ -22,6 +22,7 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import (
     DaemonSet,
     Deployment,
+    HorizontalPodAutoscaler,
     Job,
     PodTemplate,
     ReplicaSet,
@@ -36,7 +37,7 @@ from joiner.yamldoc import Document
 DEFAULT_NAMESPACE: Final = "default"
 KUBERNETES: Final[tuple[type[KubeObject], ...]] = (
     Pod,
-    *(Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, PodTemplate),
+    *(Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, PodTemplate, HorizontalPodAutoscaler),
     *(Node, CSINode, Namespace, Service),
     *(PersistentVolumeClaim, PersistentVolume, StorageClass),
     *(PriorityClass, RuntimeClass, LimitRange, PodDisruptionBudget),

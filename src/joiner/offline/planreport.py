@@ -14,6 +14,7 @@ from typing import Final
 from joiner.catalog.market import InstanceType
 from joiner.model.resources import Resources
 from joiner.offline import catalognotes, catalogs
+from joiner.offline.autoscalers import Load
 from joiner.offline.manifests import Manifests, Unsound
 from joiner.offline.podreport import PodReport, pod_report
 from joiner.offline.problem import PlanQuestion, ask
@@ -57,6 +58,8 @@ class PlanOptions:
     policy: Policy
     spread: Defaults = field(default_factory=dict)
     """Spread constraints for pods that have none."""
+    load: Load = "stated"
+    """Which number of replicas autoscaled workloads are planned for with."""
     effort: int | None = None
     """How many pods may be tried, in all planners together."""
     pod: str | None = None
@@ -155,7 +158,7 @@ def pose(manifests: Manifests, now: datetime, options: PlanOptions) -> PosedQues
         raise Unsound("\n".join(missed))
     # Static NodePools keep their number of nodes; pending pods do not change it.
     pools = [view for view in opened.views if view.pool.spec.replicas is None]
-    question = ask(manifests, pools, now, options.policy, options.spread)
+    question = ask(manifests, pools, now, options.policy, options.spread, options.load)
     question = replace(question, notes=(*catalognotes.of_all(opened), *question.notes))
     return PosedQuestion(question, tuple(dict.fromkeys(view.prices for view in pools)), missed)
 

@@ -18,8 +18,17 @@ from joiner.model.podpolicy import LimitRange, PodDisruptionBudget, PriorityClas
 from joiner.model.podrequests import of_spec
 from joiner.model.resources import CPU, MEMORY
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.model.workload import DaemonSet, Deployment, PodTemplate, ReplicaSet, ReplicationController, StatefulSet
+from joiner.model.workload import (
+    DaemonSet,
+    Deployment,
+    HorizontalPodAutoscaler,
+    PodTemplate,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from joiner.offline import boundpods, ignored
+from joiner.offline.autoscalers import Autoscalers, Load
 from joiner.offline.buffers import Sources
 from joiner.offline.catalogs import PoolView
 from joiner.offline.cluster import Holdings, picture
@@ -76,7 +85,12 @@ def short(pod: str) -> str:
 
 
 def ask(
-    manifests: Manifests, views: Sequence[PoolView], now: datetime, policy: Policy, spread: Defaults | None = None
+    manifests: Manifests,
+    views: Sequence[PoolView],
+    now: datetime,
+    policy: Policy,
+    spread: Defaults | None = None,
+    load: Load = "stated",
 ) -> PlanQuestion:
     """The problem that the manifests pose at that moment. Pods may be given spread constraints where they have none."""
     rules = Rules(
@@ -86,7 +100,8 @@ def ask(
     )
     families = WorkloadFamilies(manifests.all(ReplicaSet), manifests.all(Deployment))
     bound, waiting, notes = _sorted_out(manifests, rules)
-    made, claims = _made(manifests, (*bound, *waiting), rules, families)
+    autoscalers = Autoscalers(manifests.all(HorizontalPodAutoscaler), load)
+    made, claims = _made(manifests, (*bound, *waiting), rules, families, autoscalers)
     kept, missed = _kept_ready(manifests, rules)
     waiting = (*waiting, *made, *kept)
     storage, assumed = completed(_storage(manifests, claims), waiting)
@@ -118,6 +133,7 @@ def ask(
     heads = {pod.key: families.head(pod) for pod in queue}
     said = (
         *(() if queue else (_NO_PODS,)),
+        *autoscalers.notes,
         *notes,
         *missed,
         *assumed,
@@ -167,7 +183,11 @@ def _waiting(pod: Pod, rules: Rules) -> Pod:
 
 
 def _made(
-    manifests: Manifests, known: Iterable[Pod], rules: Rules, families: WorkloadFamilies
+    manifests: Manifests,
+    known: Iterable[Pod],
+    rules: Rules,
+    families: WorkloadFamilies,
+    autoscalers: Autoscalers,
 ) -> tuple[tuple[Pod, ...], tuple[PersistentVolumeClaim, ...]]:
     """The pods that workloads would still make, and the volume claims that come with them."""
     living: dict[tuple[str, str, str], list[Pod]] = {}
@@ -181,8 +201,9 @@ def _made(
             if controller(workload) is not None and _is_known(manifests, workload):
                 continue  # its owner is among the files and is expanded instead
             head = (kind.kind, workload.metadata.namespace, workload.name)
-            _check_number(kind.kind, workload.name, wanted(workload))
-            missing = expand(_admitted(workload, rules), living.get(head, ()))
+            scaled = autoscalers.scaled(workload)
+            _check_number(kind.kind, workload.name, wanted(scaled))
+            missing = expand(_admitted(scaled, rules), living.get(head, ()))
             pods.extend(missing)
             claims.extend(claims_of(workload, missing))
     return tuple(pods), tuple(claims)

@@ -65,7 +65,7 @@ def test_running_pods_count_for_their_deployment_without_its_replica_set(
     ("kind", "version", "said"),
     [
         pytest.param("CronJob", "batch/v1", "CronJob x is passed over: the Jobs it starts at its hours", id="CronJob"),
-        pytest.param("HorizontalPodAutoscaler", "autoscaling/v2", "the replicas that workloads state", id="HPA"),
+        pytest.param("ScaledObject", "keda.sh/v1alpha1", "the replicas that workloads state", id="KEDA"),
         pytest.param(
             "Rollout", "argoproj.io/v1alpha1", "know nothing of argoproj.io/v1alpha1 Rollout", id="a stranger"
         ),

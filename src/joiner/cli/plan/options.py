@@ -28,6 +28,10 @@ _SCHEDULER_CONFIG = (
 _PREFERENCES = "Whether what pods only prefer is respected as far as can be, or ignored.  [default: Respect]"
 _MIN_VALUES = "Whether minValues of a pool must be kept, or only as far as can be.  [default: Strict]"
 
+_HPA = (
+    "How many replicas workloads with a HorizontalPodAutoscaler are planned for with: those they state, within its bounds;"
+    " its minimum; or its maximum.  [default: stated]"
+)
 _EFFORT = (
     "Try so many pods at the most, in all ways of planning together, first fit first; who has had no turn by then is told."
     "  [default: as many as it takes]"
@@ -58,6 +62,7 @@ def options(function: F) -> F:
             click.option(
                 "--min-values-policy", "min_values", type=click.Choice(("Strict", "BestEffort")), help=_MIN_VALUES
             ),
+            click.option("--hpa", "load", type=click.Choice(("stated", "min", "max")), help=_HPA),
             click.option("--effort", type=click.IntRange(min=1), metavar="TRIES", help=_EFFORT),
             click.option("--scheduler-config", type=click.Path(), metavar="FILE", help=_SCHEDULER_CONFIG),
         )

@@ -28,6 +28,7 @@ def plan_options(given: Mapping[str, Any], *, purchases: bool = False) -> PlanOp
     return PlanOptions(
         policy=policy,
         spread=spread_defaults(given.get("scheduler_config")),
+        load=given.get("load") or "stated",
         effort=given.get("effort"),
         pod=given.get("explained"),
         costs=bool(given.get("priced")),
