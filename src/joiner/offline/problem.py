@@ -27,7 +27,7 @@ from joiner.model.workload import (
     ReplicationController,
     StatefulSet,
 )
-from joiner.offline import boundpods, ignored
+from joiner.offline import boundpods, daemonsets, ignored
 from joiner.offline.autoscalers import Autoscalers, Load
 from joiner.offline.buffers import Sources
 from joiner.offline.catalogs import PoolView
@@ -106,11 +106,12 @@ def ask(
     waiting = (*waiting, *made, *kept)
     storage, assumed = completed(_storage(manifests, claims), waiting)
     vocabulary = _vocabulary(views)
+    inferred = daemonsets.inferred(bound, manifests.all(DaemonSet))
     holdings = Holdings(
         nodes=manifests.all(Node),
         claims=manifests.all(NodeClaim),
         pods=bound,
-        daemon_sets=tuple(_admitted(each, rules) for each in manifests.all(DaemonSet)),
+        daemon_sets=(*(_admitted(each, rules) for each in manifests.all(DaemonSet)), *inferred),
         csi_nodes=manifests.all(CSINode),
         storage=storage,
         budgets=manifests.all(PodDisruptionBudget),
@@ -134,6 +135,7 @@ def ask(
     said = (
         *(() if queue else (_NO_PODS,)),
         *autoscalers.notes,
+        *daemonsets.note(inferred),
         *notes,
         *missed,
         *assumed,

@@ -14,7 +14,7 @@ from joiner.cli.plan import options
 EPILOG = """\b
 Examples:
   joiner plan -f pools.yaml -f deployments/
-  kubectl get nodes,pods,nodeclaims -A -o yaml | joiner plan -f pools.yaml -f -
+  kubectl get nodes,pods,nodeclaims,daemonsets -A -o yaml | joiner plan -f pools.yaml -f -
   joiner plan -f manifests/ --explain web-0
   joiner plan -f manifests/ --costs
   joiner plan -f manifests/ --bound
