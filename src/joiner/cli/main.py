@@ -3,6 +3,7 @@
 Nothing heavy is imported here: `joiner --help` and shell completion must answer at once.
 """
 
+import errno
 import gc
 import importlib
 import io
@@ -27,6 +28,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "completion": "Print the shell completion script.",
 }
 """Every command with its one line of help: what the list of commands shows without importing any of them."""
+
+_CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGES: Final = ("plan", "simulate", "catalog")
 """Commands that are a package; the others are a file."""
@@ -123,6 +126,9 @@ class CommandGroup(click.Group):
             _silence_stdout()
             ctx.exit(EXIT_BROKEN_PIPE)
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in _CANNOT_WRITE:
+                _silence_stdout()
+                raise click.ClickException(f"the output cannot be written: {error.strerror}") from None
             _explain(error, debug=ctx.params["debug"])
 
 
@@ -140,6 +146,8 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """The entry point."""
+    if sys.stdout is None:
+        raise SystemExit("Error: standard output is closed: there is nowhere to print to")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character gets an escape, not an error.

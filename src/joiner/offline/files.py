@@ -93,7 +93,7 @@ def _inside(folder: str) -> Iterator[str]:
         yield from (
             os.path.join(root, name)
             for name in sorted(files)
-            if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+            if name.lower().endswith(SUFFIXES) and not name.startswith(".") and os.path.isfile(os.path.join(root, name))
         )
     for error in unreadable:
         raise _cannot(str(error.filename), error)
@@ -145,6 +145,8 @@ def _no_object(item: "Document") -> "YamlProblem":
 def _bytes(path: str, source: str) -> bytes:
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise InputProblem(source, "is closed", "give the manifests on standard input, or name a file")
             return _limited(sys.stdin.buffer, source)
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size > FILE_BYTES_MAX:

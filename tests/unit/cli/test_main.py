@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -218,3 +219,21 @@ def test_crds_are_printed_as_yaml_and_json() -> None:
     assert "nodepools.karpenter.sh" in names
     assert "kwoknodeclasses.karpenter.kwok.sh" in names
     assert run("crds")[1].count("\nkind: CustomResourceDefinition\n") == len(names)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("validate -f - <&-", "<stdin>: error: is closed"),
+        ("version >&-", "standard output is closed"),
+        ("crds >/dev/full", "the output cannot be written: No space left on device"),
+    ],
+    ids=["no standard input", "no standard output", "a full disk"],
+)
+def test_an_end_that_is_closed_or_full_is_no_bug_of_ours(line: str, said: str) -> None:
+    command = f"{sys.executable} -m joiner {line}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 1
+    assert re.search(said, done.stdout + done.stderr)
+    assert "bug" not in done.stderr

@@ -136,3 +136,10 @@ def test_a_document_that_says_half_of_what_it_is_is_not_passed_over(tmp_path: Pa
 
     assert [item.data["metadata"]["name"] for item in manifests.objects] == ["half"]
     assert "a.yaml:4:1: this is a list, not an object" in str(manifests.problems[0])
+
+
+def test_a_named_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").write_text(OBJECT % "b")
+
+    assert names(files.read([str(tmp_path)])) == ["b"]
