@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from joiner.clock import Clock
+from joiner.controllers.deadlines import hurried
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
 from joiner.controllers.status import StatusEdit
 from joiner.kube.client import Client, Key
@@ -20,7 +21,7 @@ from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Wa
 from joiner.kube.errors import KubeError, NotFound
 from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, taints
-from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING, TERMINATION_TIMESTAMP
+from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING
 from joiner.model.duration import Duration
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
@@ -359,15 +360,3 @@ def _decided(command: Command) -> dict[str, str]:
         "reason": command.reason.lower(),
         "consolidation_type": command.consolidation_type,
     }
-
-
-async def hurried(client: Client, claim: NodeClaim, bound: Duration | None, now: datetime) -> NodeClaim:
-    """The claim with the moment at which its drain ends. A moment that was set before is only ever made earlier."""
-    if bound is None:
-        return claim
-    moment, known = now + bound.timedelta, claimconditions.deadline(claim)
-    if known is not None and known <= moment:
-        return claim
-    annotations = {**claim.metadata.annotations, TERMINATION_TIMESTAMP: claimconditions.written_deadline(moment)}
-    metadata = replace(claim.metadata, annotations=annotations)
-    return await client.patch(claim, replace(claim, metadata=metadata), locked=True)

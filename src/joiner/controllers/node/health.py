@@ -7,7 +7,7 @@ from typing import Final
 from joiner.clock import Clock
 from joiner.cloud.provider import CloudProvider
 from joiner.cloud.repair import REPLACE, RepairPolicy
-from joiner.controllers.disruption.queue import hurried
+from joiner.controllers.deadlines import hurried
 from joiner.disruption import repair
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, RebootNotSupported, RebootRefused
 from joiner.cloud.provider import CloudProvider
-from joiner.controllers.disruption.queue import hurried
+from joiner.controllers.deadlines import hurried
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drain
 from joiner.kube.client import Client, Key
