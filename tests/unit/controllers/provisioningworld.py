@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.apiworld import Served, served
 from tests.builders import SHELF, VOCABULARY, node_pool, pod
+from tests.unit.controllers.sharedparts import shared
 
 from joiner.catalog.build import Adjustments
 from joiner.catalog.market import InstanceType
@@ -102,41 +103,29 @@ class Workshop:
         self.adjustments = Adjustments()
         self.catalogs = Catalogs(self.shop, lambda: self.adjustments, self.clock)
         self.batcher = Batcher(idle_s=options.batch_idle_duration, most_s=options.batch_max_duration)
-        self.claims_writer = ClaimWriter(
-            client=self.client,
+        self.shared = shared(
+            self.client,
+            self.informers,
+            self.clock,
+            self.shop,
             cluster=self.cluster,
-            clock=self.clock,
+            catalogs=self.catalogs,
+            recorder=self.recorder,
             metrics=self.metrics,
-            vocabulary=VOCABULARY,
-            random=Random(1),
+            options=options,
+            default_spread=spread or {},
         )
-        self.room = (
-            VirtualPods(client=self.client, informers=self.informers, cluster=self.cluster, clock=self.clock)
-            if buffered
-            else None
-        )
+        self.claims_writer = ClaimWriter(self.shared, random=Random(1))
+        self.room = VirtualPods(self.shared) if buffered else None
         self.failures: list[tuple[str, Key, Exception]] = []
         self.plans = 0
         controllers: list[Controller] = [
-            PodTrigger(informers=self.informers, cluster=self.cluster, batcher=self.batcher, clock=self.clock),
+            PodTrigger(self.shared, batcher=self.batcher),
             NodeTrigger(batcher=self.batcher),
             Provisioner(
-                informers=self.informers,
-                cluster=self.cluster,
-                managed=self.managed,
-                catalogs=self.catalogs,
-                claims=self.claims_writer,
-                batcher=self.batcher,
-                clock=self.clock,
-                recorder=self.recorder,
-                metrics=self.metrics,
-                options=options,
-                vocabulary=VOCABULARY,
-                room=self.room,
-                spread=spread,
-                compute=self._compute,
+                self.shared, claims=self.claims_writer, batcher=self.batcher, room=self.room, compute=self._compute
             ),
-            Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims_writer),
+            Unseen(self.shared, claims=self.claims_writer),
             *more(self),
         ]
         for kind in (NodePool, NodeClaim):

@@ -12,14 +12,13 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.controllers.deadlines import hurried
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
 from joiner.kube.errors import KubeError, NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, taints
 from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING
 from joiner.model.duration import Duration
@@ -28,11 +27,6 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted, count_unhealthy
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.options import Options
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.statenode import StateNode
 
 REPLACE: Final = "replace"
@@ -88,22 +82,11 @@ class CommandQueue(Reconciler):
     workers = 100
     backoff = Backoff(1.0, 10.0)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        claims: ClaimWriter,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-    ) -> None:
-        self._client, self._informers, self._cluster, self._managed = client, informers, cluster, managed
-        self._claims, self._clock, self._recorder, self._metrics = claims, clock, recorder, metrics
-        self._nominated_for = timedelta(seconds=options.nomination_s)
+    def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._managed, self._claims, self._clock = shared.managed, claims, shared.clock
+        self._recorder, self._metrics = shared.recorder, shared.metrics
+        self._nominated_for = timedelta(seconds=shared.options.nomination_s)
         self._running: dict[str, _Running] = {}
         self._owner: dict[str, str] = {}
         """Claim to the command it is a candidate of."""

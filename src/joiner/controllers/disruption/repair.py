@@ -10,26 +10,23 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
 from joiner.cloud.repair import RepairPolicy
 from joiner.controllers.disruption import queue
 from joiner.controllers.disruption.queue import Command, CommandQueue
 from joiner.controllers.provisioning.claimwriter import ClaimRequest
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import budgets, candidates, repair, simulate, terminatefirst
 from joiner.disruption.cost import disturbance
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, podrules
 from joiner.model.claimconditions import DISRUPTION_REASON, REBOOTING
 from joiner.model.conditions import READY, find, is_true
 from joiner.model.duration import Duration
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
@@ -38,15 +35,9 @@ from joiner.model.pod import Pod
 from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 from joiner.observe.planningduration import Planning
-from joiner.options import Options
-from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
 from joiner.state.statenode import StateNode
 
@@ -94,30 +85,15 @@ class Repair(Reconciler):
     name = "disruption.repair"
     workers = 1
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        catalogs: Catalogs,
-        commands: CommandQueue,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-        vocabulary: Vocabulary,
-        policies: Sequence[RepairPolicy],
-        spread: Defaults | None = None,
-    ) -> None:
-        self._client, self._informers, self._cluster = client, informers, cluster
-        self._catalogs, self._commands, self._clock = catalogs, commands, clock
-        self._recorder, self._metrics, self._options, self._vocabulary = recorder, metrics, options, vocabulary
+    def __init__(self, shared: Shared, *, commands: CommandQueue, policies: Sequence[RepairPolicy]) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._catalogs, self._commands, self._clock = shared.catalogs, commands, shared.clock
+        self._recorder, self._metrics, self._options = shared.recorder, shared.metrics, shared.options
+        self._vocabulary = shared.vocabulary
         self._policies = tuple(policies)
-        self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
-        self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
-        self._planning = Planning(metrics, clock, "disruption")
+        self._pools = Pools(shared)
+        self._spread = SpreadDefaults(shared)
+        self._planning = Planning(shared.metrics, shared.clock, "disruption")
         self._reboots = repair.Reboots()
         self._broken: set[str] = set()
         self._in_vain: dict[str, _InVain] = {}

@@ -12,21 +12,15 @@ from joiner.admission.runtime import overlay_problems, settings_problems
 from joiner.catalog import explain
 from joiner.catalog.build import Catalog
 from joiner.catalog.settings import EntryOutcome
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings, OfferingMatch
-from joiner.observe.events import Recorder
-from joiner.state.managed import Managed
 
 AGAIN_S: Final = 6 * 3600.0
 NEW: Final = timedelta(minutes=1)
@@ -45,22 +39,11 @@ class _Evaluation(Reconciler):
     workers = 1
     keys_at_start = (ALONE,)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        vocabulary: Vocabulary,
-        recorder: Recorder,
-        subject: type[Any],
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._catalogs, self._vocabulary, self._recorder = catalogs, vocabulary, recorder
-        self._managed = Managed(provider.node_classes())
-        kinds: tuple[type[KubeObject], ...] = (subject, NodePool, *provider.node_classes())
+    def __init__(self, shared: Shared, *, subject: type[Any]) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._catalogs, self._vocabulary, self._recorder = shared.catalogs, shared.vocabulary, shared.recorder
+        self._managed = shared.managed
+        kinds: tuple[type[KubeObject], ...] = (subject, NodePool, *shared.provider.node_classes())
         self.watches = tuple(Watch(kind, _on_new_words) for kind in kinds)
 
     async def _all(self) -> list[tuple[NodePool, Catalog]]:
@@ -81,8 +64,8 @@ class OverlayStatus(_Evaluation):
 
     name = "nodeoverlay.controller"
 
-    def __init__(self, **doors: Any) -> None:
-        super().__init__(**doors, subject=NodeOverlay)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared, subject=NodeOverlay)
         self._effects: dict[str, str] = {}
 
     async def reconcile(self, key: Key) -> Result:
@@ -137,8 +120,8 @@ class SettingsStatus(_Evaluation):
 
     name = "instancetype.controller"
 
-    def __init__(self, **doors: Any) -> None:
-        super().__init__(**doors, subject=InstanceTypeSettings)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared, subject=InstanceTypeSettings)
 
     async def reconcile(self, key: Key) -> Result:
         """Judge all settings."""

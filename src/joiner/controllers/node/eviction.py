@@ -6,18 +6,15 @@ It holds nothing that matters: whoever drains a node asks again after a restart.
 from datetime import datetime
 from typing import Final
 
-from joiner.clock import Clock
+from joiner.controllers.shared import Shared
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key, key_of
+from joiner.kube.client import Key, key_of
 from joiner.kube.controller import DONE, Backoff, Reconciler, Result
 from joiner.kube.errors import Conflict, EvictionBlocked, NotFound
-from joiner.kube.informer import Informers
 from joiner.model import podrules
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 
 SETTLING_S: Final = 5.0
 """So long a pod that was just told to go is not told again, unless the cache has heard something of it meanwhile."""
@@ -41,15 +38,13 @@ class EvictionQueue(Reconciler):
     workers = 20
     backoff = Backoff(0.1, 10.0)
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, recorder: Recorder, metrics: Metrics
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._recorder, self._metrics = recorder, metrics
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._recorder, self._metrics = shared.recorder, shared.metrics
         self._orders: dict[Key, Order] = {}
         self._settling: dict[str, tuple[str, float]] = {}
-        informers.of(Pod)
-        informers.of(Node)
+        shared.informers.of(Pod)
+        shared.informers.of(Node)
 
     def ask(self, pod: Pod, *, node: str, reason: str, deadline: datetime | None) -> None:
         """Have the pod leave its node. Asked again it is not hurried unless its time is over; the earliest deadline holds."""

@@ -11,16 +11,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, RebootNotSupported, RebootRefused
-from joiner.cloud.provider import CloudProvider
 from joiner.controllers.deadlines import hurried
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, taints
 from joiner.model.claimconditions import (
     INITIALIZED,
@@ -37,9 +35,6 @@ from joiner.model.meta import replace
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 CALLS_FAIL: Final = timedelta(minutes=5)
 """So long the provider may fail, or the node be missing, before the machine is given up."""
@@ -76,21 +71,10 @@ class Reboot(Reconciler):
 
     name = "nodeclaim.reboot"
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        evictions: Evictions,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._recorder, self._metrics = clock, recorder, metrics
-        self._evictions = evictions
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared, *, evictions: Evictions) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
+        self._evictions, self._managed = evictions, shared.managed
         self._failing: dict[str, datetime] = {}
         """UID of a claim to when the provider first failed to restart its machine."""
         self.watches = (

@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Protocol
 
-from joiner.clock import Clock
 from joiner.cloud.errors import InstanceNotFound, Transient
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, podrules, taints
 from joiner.model.conditions import find
 from joiner.model.meta import replace
@@ -26,9 +24,6 @@ from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolumeClaim, VolumeAttachment
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 INSTANCE_S: Final = 5.0
 """How often the provider is asked whether the machine is gone."""
@@ -55,22 +50,11 @@ class Termination(Reconciler):
     name = "node.termination"
     workers = 100
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        evictions: Evictions,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._recorder, self._metrics = clock, recorder, metrics
-        self._evictions = evictions
-        self._managed = Managed(provider.node_classes())
-        informers.of(PersistentVolumeClaim)
+    def __init__(self, shared: Shared, *, evictions: Evictions) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
+        self._evictions, self._managed = evictions, shared.managed
+        shared.informers.of(PersistentVolumeClaim)
         self.watches = (
             Watch(Node, lambda change: self._if_leaving(change.latest.name)),
             Watch(NodeClaim, self._node_of_claim),

@@ -9,23 +9,18 @@ from collections.abc import Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.cloud.provider import CloudProvider
 from joiner.controllers.indexes import class_key
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drift
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch, soonest
-from joiner.kube.informer import Informers
 from joiner.model import conditions, labels
 from joiner.model.duration import NEVER
-from joiner.model.labels import Vocabulary
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-from joiner.state.managed import Managed
 
 DRIFTED: Final = "Drifted"
 CONSOLIDATABLE: Final = "Consolidatable"
@@ -41,24 +36,15 @@ class ClaimConditions(Reconciler):
     backoff = Backoff(most_s=SWEEP_S)
     keys_at_start = (ALONE,)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        vocabulary: Vocabulary,
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._provider, self._catalogs, self._vocabulary = provider, catalogs, vocabulary
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._provider, self._catalogs, self._vocabulary = shared.provider, shared.catalogs, shared.vocabulary
+        self._managed = shared.managed
         self._seen: dict[str, Hashable] = {}
         self.watches = (
             Watch(NodeClaim),
             Watch(NodePool, self._claims_of_pool),
-            *(Watch(kind, self._claims_of_class) for kind in provider.node_classes()),
+            *(Watch(kind, self._claims_of_class) for kind in shared.provider.node_classes()),
         )
 
     def _claims_of_pool(self, change: Change) -> Iterable[Key]:

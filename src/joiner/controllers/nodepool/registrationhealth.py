@@ -6,18 +6,15 @@ It decides nothing; it tells people that something is wrong with a pool's images
 from collections.abc import Iterable
 from typing import Any, Final
 
-from joiner.clock import Clock
 from joiner.controllers.indexes import class_key
 from joiner.controllers.nodepool.outcomes import Outcomes
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import conditions
-from joiner.model.meta import KubeObject
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-from joiner.state.managed import Managed
 
 HEALTHY: Final = "NodeRegistrationHealthy"
 
@@ -27,12 +24,11 @@ class RegistrationHealth(Reconciler):
 
     name = "nodepool.registrationhealth"
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, kinds: tuple[type[KubeObject], ...]
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
+    def __init__(self, shared: Shared) -> None:
+        kinds = shared.provider.node_classes()
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
         self._kinds = {kind.kind: kind for kind in kinds}
-        self._managed = Managed(kinds)
+        self._managed = shared.managed
         self._outcomes: dict[str, Outcomes] = {}
         self._reasons: dict[str, tuple[str, str]] = {}
         self._forgot: dict[str, tuple[int, int | None]] = {}

@@ -11,9 +11,9 @@ from random import Random
 from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
-from joiner.clock import Clock
 from joiner.controllers.provisioning.launchretries import NOW, UNDECIDED, LaunchRetries, Wanted
-from joiner.kube.client import Client, Key
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Backoff, Reconciler, Result
 from joiner.kube.errors import AlreadyExists, Invalid, KubeError, NotFound, Throttled, Unreachable
 from joiner.model import labels
@@ -27,11 +27,9 @@ from joiner.model.pod import Pod
 from joiner.model.quantity import MILLI, Quantity
 from joiner.model.requirement import IN, SelectorRequirementWithMinValues
 from joiner.model.resources import NODES
-from joiner.observe.metrics import Metrics
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
 from joiner.scheduling.problem import PoolOption
-from joiner.state.cluster import Cluster
 from joiner.state.usage import most
 
 PROVISIONED: Final = "provisioned"
@@ -66,23 +64,10 @@ class WriteOutcome(NamedTuple):
 class ClaimWriter:
     """Writes claims."""
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        cluster: Cluster,
-        clock: Clock,
-        metrics: Metrics,
-        vocabulary: Vocabulary,
-        random: Random,
-    ) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._clock = clock
-        self._metrics = metrics
-        self._vocabulary = vocabulary
-        self._random = random
-        self.turns = LaunchRetries(cluster=cluster, clock=clock)
+    def __init__(self, shared: Shared, *, random: Random) -> None:
+        self._client, self._cluster, self._clock = shared.client, shared.cluster, shared.clock
+        self._metrics, self._vocabulary, self._random = shared.metrics, shared.vocabulary, random
+        self.turns = LaunchRetries(cluster=shared.cluster, clock=shared.clock)
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
@@ -226,11 +211,8 @@ class Unseen(Reconciler):
     workers = 1
     keys_at_start = (ALONE,)
 
-    def __init__(self, *, client: Client, cluster: Cluster, clock: Clock, claims: ClaimWriter) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._clock = clock
-        self._claims = claims
+    def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
+        self._client, self._cluster, self._clock, self._claims = shared.client, shared.cluster, shared.clock, claims
 
     async def reconcile(self, key: Key) -> Result:
         """Wait until something was written, give the watches time, and ask for what they did not tell of."""

@@ -10,33 +10,24 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, wanted
 from joiner.controllers.provisioning.launchretries import Choice
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.provisioning.reporting import CONTROLLER, PlanReporter, real_pods
+from joiner.controllers.shared import Shared
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import podrules
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED, is_among
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 from joiner.observe.planningduration import Planning
-from joiner.options import Options
 from joiner.scheduling.plan import Plan, Refusal, RefusalReason
-from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.schedule import schedule
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.problem import problem, same
 from joiner.state.virtualpods import is_virtual
 
@@ -83,11 +74,9 @@ class PodTrigger(Reconciler):
     name = "provisioner.trigger.pod"
     watches = (Watch(Pod, _waits),)
 
-    def __init__(self, *, informers: Informers, cluster: Cluster, batcher: Batcher, clock: Clock) -> None:
-        self._informers = informers
-        self._cluster = cluster
-        self._batcher = batcher
-        self._clock = clock
+    def __init__(self, shared: Shared, *, batcher: Batcher) -> None:
+        self._informers, self._cluster, self._batcher = shared.informers, shared.cluster, batcher
+        self._clock = shared.clock
 
     async def reconcile(self, key: Key) -> Result:
         """Ring, if the pod still waits."""
@@ -140,34 +129,22 @@ class Provisioner(Reconciler):
 
     def __init__(
         self,
+        shared: Shared,
         *,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        catalogs: Catalogs,
         claims: ClaimWriter,
         batcher: Batcher,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-        vocabulary: Vocabulary,
         room: Buffered | None = None,
-        spread: Defaults | None = None,
         compute: Compute = inline,
     ) -> None:
-        self._cluster = cluster
-        self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
-        self._claims = claims
-        self._batcher = batcher
-        self._clock = clock
-        self._vocabulary = vocabulary
+        self._cluster = shared.cluster
+        self._pools = Pools(shared)
+        self._claims, self._batcher, self._clock, self._vocabulary = claims, batcher, shared.clock, shared.vocabulary
         self._room = room
-        self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
+        self._spread = SpreadDefaults(shared)
         self._compute = compute
-        self._policy = policy_of(options)
-        self._teller = PlanReporter(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
-        self._planning = Planning(metrics, clock, CONTROLLER)
+        self._policy = policy_of(shared.options)
+        self._teller = PlanReporter(shared)
+        self._planning = Planning(shared.metrics, shared.clock, CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
         self._probed: Problem | None = None

@@ -5,19 +5,15 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.controllers.provisioning.claimwriter import WriteOutcome
 from joiner.controllers.provisioning.pools import nothing_to_buy
+from joiner.controllers.shared import Shared
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.options import Options
 from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.pods.effectivezone import effective_zone
 from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.refusal import EVERY_POOL
-from joiner.state.cluster import Cluster
 from joiner.state.pods import declines_us
 from joiner.state.virtualpods import is_virtual
 
@@ -32,14 +28,10 @@ def real_pods(question: Problem) -> dict[str, Pod]:
 class PlanReporter:
     """Tells what was found and what was decided. Virtual pods are never spoken of."""
 
-    def __init__(
-        self, *, cluster: Cluster, clock: Clock, recorder: Recorder, metrics: Metrics, options: Options
-    ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._recorder = recorder
-        self._metrics = metrics
-        self._promised_for = timedelta(seconds=options.nomination_s)
+    def __init__(self, shared: Shared) -> None:
+        self._cluster, self._clock, self._recorder = shared.cluster, shared.clock, shared.recorder
+        self._metrics = shared.metrics
+        self._promised_for = timedelta(seconds=shared.options.nomination_s)
         self._zones: frozenset[str] = frozenset()
 
     def question(self, question: Problem) -> None:
