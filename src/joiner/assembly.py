@@ -38,6 +38,7 @@ from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvi
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.buffers import CapacityBuffers, VirtualPods
 from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
+from joiner.controllers.provisioning.launchretries import LaunchRetries
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.controllers.shared import Shared
 from joiner.kube.client import Client, Key
@@ -202,14 +203,16 @@ class Joiner:
     def _provisioning(self) -> tuple[Controller, ...]:
         """Pods in, claims out."""
         shared, gates, batcher = self._shared, self.options.gates, self._batcher()
-        self.claims = ClaimWriter(shared, random=self._random("names of claims"))
+        retries = LaunchRetries(self.clock)
+        self.cluster.on_settled(retries.learn)
+        self.claims = ClaimWriter(shared, retries=retries, random=self._random("names of claims"))
         room = VirtualPods(shared) if gates.capacity_buffer else None
         buffers = (CapacityBuffers(shared, batcher=batcher, room=room),) if room is not None else ()
         static = (StaticProvisioning(shared, claims=self.claims), StaticDeprovisioning(shared))
         return (
             PodTrigger(shared, batcher=batcher),
             NodeTrigger(batcher=batcher),
-            Provisioner(shared, claims=self.claims, batcher=batcher, room=room),
+            Provisioner(shared, claims=self.claims, retries=retries, batcher=batcher, room=room),
             Unseen(shared, claims=self.claims),
             *buffers,
             *(static if gates.static_capacity else ()),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from joiner.clock import Clock
 from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.provider import CloudProvider
+from joiner.controllers.planning import Compute, Planner, inline
 from joiner.kube.client import Client
 from joiner.kube.informer import Informers
 from joiner.model.labels import Vocabulary
@@ -36,3 +37,8 @@ class Shared:
     options: Options
     default_spread: Defaults = field(default_factory=dict)
     """How pods are spread that say nothing about it themselves."""
+    compute: Compute = inline
+
+    def planner(self, controller: str) -> Planner:
+        """What makes the plans of a controller of that name."""
+        return Planner(controller, compute=self.compute, metrics=self.metrics, clock=self.clock)

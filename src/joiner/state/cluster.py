@@ -21,6 +21,7 @@ from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
+from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Storage
 from joiner.state.bookkeeping import Bookkeeping, PodTimes, SettledClaim
 from joiner.state.managed import Managed
@@ -294,6 +295,32 @@ class Cluster:
         """Pods were promised room on a node, or on the node of a claim: it is left alone until then."""
         self._books.nominate(self._known_as(name), until)
 
+    def nominate_all(self, plan: Plan, pods: Mapping[str, Pod], until: datetime) -> None:
+        """Nominate the nodes that a plan gives to any of these pods, by their name in the plan."""
+        for name, placed in plan.placements.items():
+            if any(pod in pods for pod in placed):
+                self.nominate(name, until)
+
+    def record(self, plan: Plan, pods: Mapping[str, Pod], now: datetime, until: datetime) -> tuple[timedelta, ...]:
+        """Remember what a plan gives these pods; tells how long those had waited that no plan had tried before."""
+        placed = {key for keys in plan.placements.values() for key in keys}
+        placed.update(key for claim in plan.claims for key in claim.pods)
+        waited: list[timedelta] = []
+        for key, pod in pods.items():
+            times = self.acknowledge(pod, now)
+            if times.attempted is None:
+                times.attempted = now
+                waited.append(now - times.seen)
+            if key in placed and times.schedulable is None:
+                times.schedulable = now
+        self.nominate_all(plan, pods, until)
+        unlaunched = {each.name for each in self.snapshot(now).unlaunched}
+        for name, keys in plan.placements.items():
+            for key in keys:
+                if name in unlaunched and key in pods:
+                    self.promise(pods[key], name, now)
+        return tuple(waited)
+
     def is_nominated(self, name: str, now: datetime) -> bool:
         """Whether pods were promised room there not long ago."""
         return self._books.is_nominated(self._known_as(name), now)
@@ -348,9 +375,9 @@ class Cluster:
         """The claims of a pool, by name; those that go among them."""
         return tuple(self._claims[name] for name in sorted(self._of_pool.get(pool, ())))
 
-    def settled(self) -> tuple[SettledClaim, ...]:
-        """What became of claims that we wrote since this was last asked, in order. Only one may ask."""
-        return self._books.settled()
+    def on_settled(self, listener: Callable[[SettledClaim], None]) -> None:
+        """Have a listener told what became of every claim that we wrote, in order."""
+        self._books.on_settled.append(listener)
 
     def reserve(self, pool: str, wanted: int, limit: int | None) -> int:
         """Take up to so many nodes of what a pool's limit leaves, claims that go counted; gives how many were left."""

@@ -20,6 +20,7 @@ from joiner.controllers.indexes import INDEXES
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.buffers import VirtualPods
 from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
+from joiner.controllers.provisioning.launchretries import LaunchRetries
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.kube.client import Key
 from joiner.kube.controller import Controller
@@ -37,7 +38,11 @@ from joiner.model.pod import Pod, PodCondition, PodStatus
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
+from joiner.scheduling.effort import Effort
+from joiner.scheduling.plan import Plan
 from joiner.scheduling.pods.defaultspread import Defaults
+from joiner.scheduling.problem import Problem
+from joiner.scheduling.schedule import schedule
 from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.virtualtime import EPOCH
 from joiner.state.cluster import Cluster
@@ -114,17 +119,18 @@ class Workshop:
             metrics=self.metrics,
             options=options,
             default_spread=spread or {},
+            compute=self._compute,
         )
-        self.claims_writer = ClaimWriter(self.shared, random=Random(1))
+        retries = LaunchRetries(self.clock)
+        self.cluster.on_settled(retries.learn)
+        self.claims_writer = ClaimWriter(self.shared, retries=retries, random=Random(1))
         self.room = VirtualPods(self.shared) if buffered else None
         self.failures: list[tuple[str, Key, Exception]] = []
         self.plans = 0
         controllers: list[Controller] = [
             PodTrigger(self.shared, batcher=self.batcher),
             NodeTrigger(batcher=self.batcher),
-            Provisioner(
-                self.shared, claims=self.claims_writer, batcher=self.batcher, room=self.room, compute=self._compute
-            ),
+            Provisioner(self.shared, claims=self.claims_writer, batcher=self.batcher, room=self.room, retries=retries),
             Unseen(self.shared, claims=self.claims_writer),
             *more(self),
         ]
@@ -132,9 +138,9 @@ class Workshop:
             self.informers.of(kind)
         self.manager = Manager(self.informers, controllers, lambda *failure: self.failures.append(failure))
 
-    async def _compute(self, function: Callable[[Any], Any], question: Any) -> Any:
+    async def _compute(self, problem: Problem, effort: Effort | None) -> Plan:
         self.plans += 1
-        return function(question)
+        return schedule(problem, effort=effort)
 
     # -- the world ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Turns: what failed is tried again by one claim, later each time, and nobody else is kept from anything."""
+"""Launch retries: what failed is tried again by one claim, later each time, and other claims are not kept from anything."""
 
 from datetime import datetime, timedelta
 
@@ -34,18 +34,19 @@ class Hands:
 
 
 class World:
-    """Turns, and a cluster whose claims come and go at once."""
+    """Launch retries, and a cluster whose claims come and go at once."""
 
     def __init__(self) -> None:
         self.clock = Hands()
         self.cluster = Cluster(VOCABULARY)
-        self.turns = LaunchRetries(cluster=self.cluster, clock=self.clock)
+        self.retries = LaunchRetries(self.clock)
+        self.cluster.on_settled(self.retries.learn)
         self.count = 0
 
     def write(self, wanted: Wanted) -> NodeClaim:
         self.count += 1
         claim = NodeClaim(metadata=ObjectMeta(name=f"claim-{self.count}"))
-        self.turns.wrote(claim.name, wanted)
+        self.retries.wrote(claim.name, wanted)
         self.cluster.created(claim, (), EPOCH)
         return claim
 
@@ -60,32 +61,32 @@ class World:
 
     def buyable(self, zone: str) -> bool:
         """Whether anything in a zone is planned with."""
-        catalog = self.turns.good(OPTION.catalog)
+        catalog = self.retries.reduced(OPTION.catalog)
         return any(each.zone == zone for kind in catalog.members() for each in catalog.offerings(kind))
 
     def rest(self) -> float:
         """How long it takes until what failed may be tried again."""
         before = self.clock.passed_s
-        while not self.turns.due("default"):
+        while not self.retries.due("default"):
             self.clock.passed_s += 1
         return self.clock.passed_s - before
 
 
 def test_what_failed_is_not_planned_with_and_everything_else_is() -> None:
     world = World()
-    assert world.turns.good(OPTION.catalog) is OPTION.catalog
+    assert world.retries.reduced(OPTION.catalog) is OPTION.catalog
 
     world.fail(needs("a"))
 
     assert (world.buyable("a"), world.buyable("b")) == (False, True)
-    assert world.turns.good(OPTION.catalog) is world.turns.good(OPTION.catalog)
+    assert world.retries.reduced(OPTION.catalog) is world.retries.reduced(OPTION.catalog)
 
 
 def test_only_a_claim_that_could_be_nothing_else_has_to_wait() -> None:
     world = World()
     world.fail(needs("a"))
 
-    assert [turn == NOW for turn in world.turns.of([needs("a"), needs("b"), needs()])] == [False, True, True]
+    assert [turn == NOW for turn in world.retries.allowed([needs("a"), needs("b"), needs()])] == [False, True, True]
 
 
 def test_what_has_rested_is_tried_by_one_claim_and_by_no_other_until_it_is_known_what_became_of_it() -> None:
@@ -93,9 +94,9 @@ def test_what_has_rested_is_tried_by_one_claim_and_by_no_other_until_it_is_known
     world.fail(needs("a"))
     world.rest()
 
-    assert sorted(world.turns.of([needs("a"), needs("a")])) == [NOW, UNDECIDED]
+    assert sorted(world.retries.allowed([needs("a"), needs("a")])) == [NOW, UNDECIDED]
     world.write(needs("a"))
-    assert (world.turns.of([needs("a")]), world.turns.due("default")) == ((UNDECIDED,), False)
+    assert (world.retries.allowed([needs("a")]), world.retries.due("default")) == ((UNDECIDED,), False)
 
 
 def test_it_rests_longer_each_time_up_to_four_minutes() -> None:
@@ -122,7 +123,7 @@ def test_what_nobody_needs_again_is_forgotten() -> None:
 
     world.clock.passed_s += REMEMBERED_S + SPARE_S
 
-    assert world.turns.good(OPTION.catalog) is OPTION.catalog
+    assert world.retries.reduced(OPTION.catalog) is OPTION.catalog
 
 
 def test_pools_that_keep_a_number_of_nodes_are_tried_with_one_claim_too() -> None:
@@ -130,4 +131,4 @@ def test_pools_that_keep_a_number_of_nodes_are_tried_with_one_claim_too() -> Non
     world.fail(Wanted("default"))
     world.rest()
 
-    assert sorted(world.turns.of([Wanted("default")] * 3)) == [NOW, UNDECIDED, UNDECIDED]
+    assert sorted(world.retries.allowed([Wanted("default")] * 3)) == [NOW, UNDECIDED, UNDECIDED]

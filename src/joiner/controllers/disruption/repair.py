@@ -35,9 +35,7 @@ from joiner.model.pod import Pod
 from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.observe.planningduration import Planning
 from joiner.scheduling.problem import PoolOption
-from joiner.scheduling.schedule import schedule
 from joiner.state.snapshot import Snapshot
 from joiner.state.statenode import StateNode
 
@@ -93,7 +91,7 @@ class Repair(Reconciler):
         self._policies = tuple(policies)
         self._pools = Pools(shared)
         self._spread = SpreadDefaults(shared)
-        self._planning = Planning(shared.metrics, shared.clock, "disruption")
+        self._planner = shared.planner("disruption")
         self._reboots = repair.Reboots()
         self._broken: set[str] = set()
         self._in_vain: dict[str, _InVain] = {}
@@ -227,18 +225,18 @@ class Repair(Reconciler):
         options, _ = await self._pools.options(snapshot)
         known = self._in_vain.pop(uid, None)
         if known is None or not known.still_holds(snapshot, options):
-            tried = self._rehearsed(patient, snapshot, options)
+            tried = await self._rehearsed(patient, snapshot, options)
             if not tried.obstacle:
                 command = self._command(patient, queue.REPLACE if tried.replacements else queue.DELETE)
                 return await self._commands.start(replace(command, replacements=_wishes(tried), nominated=tried.places))
-            without_it = self._after_it(patient, snapshot, options)
+            without_it = await self._after_it(patient, snapshot, options)
             if without_it is not None and not without_it.obstacle:
                 return await self._go_first(patient, terminatefirst.NO_RESERVED_CAPACITY, without_it.places)
             known = _InVain(snapshot, options, tried.obstacle)
         self._in_vain[uid] = known
         return self._blocked(patient, known.obstacle)
 
-    def _rehearsed(
+    async def _rehearsed(
         self, patient: BrokenNode, snapshot: Snapshot, options: tuple[PoolOption, ...]
     ) -> simulate.SimulatedPlan:
         """What would happen if it went, and these pools could buy what others need."""
@@ -254,14 +252,13 @@ class Repair(Reconciler):
         )
         question = self._spread.applied(question)
         began = self._clock.monotonic()
-        with self._planning.measured(len(question.pods)):
-            tried = simulate.rehearsed(schedule(question), question, gone, snapshot)
+        tried = simulate.rehearsed(await self._planner.plan(question), question, gone, snapshot)
         self._metrics.voluntary_disruption_decision_evaluation_duration_seconds.labels(
             reason=repair.REASON.lower(), consolidation_type=""
         ).observe(self._clock.monotonic() - began)
         return tried
 
-    def _after_it(
+    async def _after_it(
         self, patient: BrokenNode, snapshot: Snapshot, options: tuple[PoolOption, ...]
     ) -> simulate.SimulatedPlan | None:
         """What would happen once its place in a reservation is free; nothing if it has none, or is not to go first."""
@@ -269,7 +266,7 @@ class Repair(Reconciler):
         if not reservation or not self._options.gates.terminate_first_repair:
             return None
         freed = terminatefirst.credited(options, reservation)
-        return self._rehearsed(patient, snapshot, freed) if freed is not options else None
+        return await self._rehearsed(patient, snapshot, freed) if freed is not options else None
 
     async def _replace_static(self, patient: BrokenNode, pool: NodePool, catalog: Catalog) -> bool:
         """One for one, if the limit leaves room for one more; if not, the old one first, where that is wanted."""

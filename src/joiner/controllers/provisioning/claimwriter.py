@@ -64,10 +64,10 @@ class WriteOutcome(NamedTuple):
 class ClaimWriter:
     """Writes claims."""
 
-    def __init__(self, shared: Shared, *, random: Random) -> None:
+    def __init__(self, shared: Shared, *, retries: LaunchRetries, random: Random) -> None:
         self._client, self._cluster, self._clock = shared.client, shared.cluster, shared.clock
         self._metrics, self._vocabulary, self._random = shared.metrics, shared.vocabulary, random
-        self.turns = LaunchRetries(cluster=shared.cluster, clock=shared.clock)
+        self._retries = retries
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
@@ -75,7 +75,7 @@ class ClaimWriter:
         """Write a claim for each wish that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
         outcomes: list[WriteOutcome] = []
-        queue = tuple(zip(wishes, self.turns.of([wanted(wish) for wish in wishes]), strict=True))
+        queue = tuple(zip(wishes, self._retries.allowed([wanted(wish) for wish in wishes]), strict=True))
         for start in range(0, len(queue), AT_ONCE):
             batch = queue[start : start + AT_ONCE]
             for wish, _ in batch:
@@ -103,7 +103,7 @@ class ClaimWriter:
 
     def allowance(self, pool: str, wanted: int) -> int:
         """How many of so many claims may be written now for a pool that keeps a number of nodes: one, if its launches fail."""
-        return self.turns.of([Wanted(pool)] * wanted).count(NOW)
+        return self._retries.allowed([Wanted(pool)] * wanted).count(NOW)
 
     async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
         """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
@@ -130,7 +130,7 @@ class ClaimWriter:
         except KubeError as error:
             writing.error = error
             return
-        self.turns.wrote(stored.name, writing.wanted)
+        self._retries.wrote(stored.name, writing.wanted)
         self._cluster.created(stored, writing.pods, self._clock.now())
         self.written.set()
         self._metrics.nodeclaims_created_total.labels(

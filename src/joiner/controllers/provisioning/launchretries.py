@@ -17,7 +17,7 @@ from joiner.model import labels
 from joiner.model.meta import replace
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
-from joiner.state.cluster import Cluster
+from joiner.state.bookkeeping import SettledClaim
 
 PAUSE: Final = Backoff(1.0, 240.0)
 """How long a choice that failed rests; it grows fourfold. In the end it is longer than providers remember what they have none of:
@@ -96,17 +96,17 @@ class _Reduced(NamedTuple):
 
 
 class LaunchRetries:
-    """Remembers what failed, for each pool."""
+    """Remembers what failed, for each pool. The provisioner plans by it, and the claim writer writes by it."""
 
-    def __init__(self, *, cluster: Cluster, clock: Clock) -> None:
-        self._cluster = cluster
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._settled: list[SettledClaim] = []
         self._rests: dict[str, dict[Choice, _Rest]] = {}
         self._tries: dict[str, _Try] = {}
         self._rounds = 0
         self._reduced: dict[tuple[str, bool], _Reduced] = {}
 
-    def good(self, catalog: Catalog, *, rested: bool = False) -> Catalog:
+    def reduced(self, catalog: Catalog, *, rested: bool = False) -> Catalog:
         """What a pool can buy, without what failed; or only without that part of it that rests or is being tried now.
 
         The same object is given for as long as it says the same.
@@ -133,7 +133,7 @@ class LaunchRetries:
         now, probed = self._clock.monotonic(), set(self._probed(pool))
         return any(rest.until <= now and key not in probed for key, rest in self._rests.get(pool, {}).items())
 
-    def of(self, wanted: Sequence[Wanted]) -> tuple[float, ...]:
+    def allowed(self, wanted: Sequence[Wanted]) -> tuple[float, ...]:
         """For each claim when its turn comes: now, later, or nobody knows when."""
         self._learn()
         turns, waiting = [NOW] * len(wanted), list[tuple[int, Choices]]()
@@ -170,9 +170,14 @@ class LaunchRetries:
         probes = choices if rests and all(choice in rests for choice in choices) else frozenset()
         self._tries[claim] = _Try(wanted, self._clock.monotonic(), probes)
 
+    def learn(self, settled: SettledClaim) -> None:
+        """A claim got its machine, or is gone without one. It counts when next asked: claims that fail together count once."""
+        self._settled.append(settled)
+
     def _learn(self) -> None:
-        """What became of the claims that were written, and what is too long ago."""
-        for settled in self._cluster.settled():
+        """Count what became of the claims that were written, and forget what is too long ago."""
+        learned, self._settled = self._settled, []
+        for settled in learned:
             found = self._tries.pop(settled.claim, None)
             if found is None:
                 continue

@@ -6,13 +6,13 @@ plans again only if anything changed that could change the answer: a shortage th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, wanted
-from joiner.controllers.provisioning.launchretries import Choice
+from joiner.controllers.provisioning.launchretries import Choice, LaunchRetries
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.provisioning.reporting import CONTROLLER, PlanReporter, real_pods
 from joiner.controllers.shared import Shared
@@ -24,10 +24,8 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED, is_among
-from joiner.observe.planningduration import Planning
 from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.schedule import schedule
 from joiner.state.problem import problem, same
 from joiner.state.virtualpods import is_virtual
 
@@ -37,9 +35,6 @@ LOOK_AFTER_BUFFERS_S: Final = 30.0
 """The same where only room for pods to come is at stake."""
 UNSYNCED_S: Final = 0.5
 """How often it is asked whether the picture is whole."""
-
-Compute = Callable[[Callable[[Problem], Plan], Problem], Awaitable[Plan]]
-"""Where plans are made: here, or in a process of its own."""
 
 
 class Buffered(Protocol):
@@ -52,11 +47,6 @@ class Buffered(Protocol):
     async def tell(self, plan: Plan, pods: Iterable[Pod]) -> None:
         """A plan was made that has these pods in it."""
         ...
-
-
-async def inline(function: Callable[[Problem], Plan], question: Problem) -> Plan:
-    """Make the plan here and now."""
-    return function(question)
 
 
 # -- the bells ----------------------------------------------------------------------------------------------------------
@@ -132,19 +122,19 @@ class Provisioner(Reconciler):
         shared: Shared,
         *,
         claims: ClaimWriter,
+        retries: LaunchRetries,
         batcher: Batcher,
         room: Buffered | None = None,
-        compute: Compute = inline,
     ) -> None:
         self._cluster = shared.cluster
         self._pools = Pools(shared)
         self._claims, self._batcher, self._clock, self._vocabulary = claims, batcher, shared.clock, shared.vocabulary
-        self._room = room
+        self._room, self._retries = room, retries
         self._spread = SpreadDefaults(shared)
-        self._compute = compute
         self._policy = policy_of(shared.options)
-        self._teller = PlanReporter(shared)
-        self._planning = Planning(shared.metrics, shared.clock, CONTROLLER)
+        self._reporter = PlanReporter(shared)
+        self._nominated_for = timedelta(seconds=shared.options.nomination_s)
+        self._planner = shared.planner(CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
         self._probed: Problem | None = None
@@ -172,7 +162,7 @@ class Provisioner(Reconciler):
         snapshot, virtual = self._cluster.snapshot(self._clock.now()), self._virtual_pods()
         if not snapshot.waiting and not snapshot.evicted and not virtual:
             self._answered = None
-            self._teller.nobody_waits()
+            self._reporter.nobody_waits()
             await self._tell_room(Plan(), ())
             return
         options, skipped = await self._pools.options(snapshot)
@@ -189,18 +179,17 @@ class Provisioner(Reconciler):
         known = self._answered
         if known is not None and same(known.question, question) and known.resting == resting:
             plan = known.plan
-            self._teller.nominate(plan, question)
+            self._cluster.nominate_all(plan, real_pods(question), self._clock.now() + self._nominated_for)
         else:
             plan = await self._answer(question, resting, skipped)
         # What was bought a moment ago does not count against limits yet: one look later it does.
-        if not plan.claims and any(self._claims.turns.due(each.pool.name) for each in options):
+        if not plan.claims and any(self._retries.due(each.pool.name) for each in options):
             await self._probe(plan, replace(question, pools=self._reduced(options, rested=True)))
         await self._tell_room(plan, question.pods)
 
     def _reduced(self, options: tuple[PoolOption, ...], *, rested: bool = False) -> tuple[PoolOption, ...]:
         """The pools without what failed when it was last tried, or only without that part of it that still rests."""
-        turns = self._claims.turns
-        return tuple(replace(each, catalog=turns.good(each.catalog, rested=rested)) for each in options)
+        return tuple(replace(each, catalog=self._retries.reduced(each.catalog, rested=rested)) for each in options)
 
     async def _probe(self, plan: Plan, question: Problem) -> None:
         """Try what failed and has rested since, with claims for single pods of those that found no other place.
@@ -213,8 +202,7 @@ class Provisioner(Reconciler):
         if not question.pods or (self._probed is not None and same(self._probed, question)):
             return
         wishes = await self._lone_wishes(question)
-        outcomes = await self._claims.buy(wishes)
-        self._teller.outcomes(outcomes, Plan(claims=tuple(wish.planned for wish in wishes)), question)
+        await self._write(Plan(claims=tuple(wish.planned for wish in wishes)), wishes, question)
         # Should the same be asked again after a purchase, what was bought is gone.
         self._probed = None if wishes else question
 
@@ -224,13 +212,13 @@ class Provisioner(Reconciler):
         Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
         """
         pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[ClaimRequest]()
-        wishes = _wishes(await self._planned(question), question)
+        wishes = _wishes(await self._planner.plan(question), question)
         start = self._probes % len(wishes) if wishes else 0
         for wish in (*wishes[start:], *wishes[:start]):
             if tried.isdisjoint(wanted(wish).choices()):
                 names = wish.planned.pods
                 alone = replace(question, pods=(pods[names[self._probes % len(names)]],))
-                found.extend(_wishes(await self._planned(alone), alone))
+                found.extend(_wishes(await self._planner.plan(alone), alone))
                 tried.update(choice for each in found for choice in wanted(each).choices())
         self._probes += 1
         return tuple(found)
@@ -246,18 +234,27 @@ class Provisioner(Reconciler):
     ) -> Plan:
         """Plan, tell, write. What was not written as planned is planned for again."""
         self._answered = None
-        self._teller.question(question)
+        self._reporter.question(question)
         names = {each.pod for each in resting}
         asked = replace(question, pods=tuple(pod for pod in question.pods if pod.key not in names))
-        plan = await self._planned(asked if names else question)
+        plan = await self._planner.plan(asked if names else question)
         plan = replace(plan, refusals=(*plan.refusals, *resting))
-        self._teller.plan(plan, question, skipped)
-        outcomes = await self._claims.buy(_wishes(plan, question))
-        self._teller.outcomes(outcomes, plan, question)
+        now = self._clock.now()
+        waited = self._cluster.record(plan, real_pods(question), now, now + self._nominated_for)
+        self._reporter.plan(plan, question, skipped, waited)
+        await self._write(plan, _wishes(plan, question), question)
         # Should the same be asked again after a purchase, what was bought is gone.
         if not plan.claims and not plan.not_attempted:
             self._answered = _Answered(question, plan, resting)
         return plan
+
+    async def _write(self, plan: Plan, wishes: tuple[ClaimRequest, ...], question: Problem) -> None:
+        outcomes = await self._claims.buy(wishes)
+        until = self._clock.now() + self._nominated_for
+        for outcome, wish in zip(outcomes, wishes, strict=True):
+            if outcome.claim is not None and wish.pods:
+                self._cluster.nominate(outcome.claim.name, until)
+        self._reporter.outcomes(outcomes, plan, question)
 
     def _virtual_pods(self) -> tuple[Pod, ...]:
         return self._room.pods() if self._room is not None else ()
@@ -265,10 +262,6 @@ class Provisioner(Reconciler):
     async def _tell_room(self, plan: Plan, pods: tuple[Pod, ...]) -> None:
         if self._room is not None:
             await self._room.tell(plan, pods)
-
-    async def _planned(self, question: Problem) -> Plan:
-        with self._planning.measured(len(question.pods)):
-            return await self._compute(schedule, question)
 
 
 def _rests(pod: Pod, until: datetime) -> Refusal:

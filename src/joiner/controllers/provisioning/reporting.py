@@ -1,4 +1,4 @@
-"""What a plan means, told: events at pods and pools, numbers for dashboards, promises in the state of the cluster."""
+"""Reports a plan: events on pods and pools, and metrics. It writes no state."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -26,12 +26,10 @@ def real_pods(question: Problem) -> dict[str, Pod]:
 
 
 class PlanReporter:
-    """Tells what was found and what was decided. Virtual pods are never spoken of."""
+    """Publishes what was found and what was decided; nothing about virtual pods."""
 
     def __init__(self, shared: Shared) -> None:
-        self._cluster, self._clock, self._recorder = shared.cluster, shared.clock, shared.recorder
-        self._metrics = shared.metrics
-        self._promised_for = timedelta(seconds=shared.options.nomination_s)
+        self._recorder, self._metrics = shared.recorder, shared.metrics
         self._zones: frozenset[str] = frozenset()
 
     def question(self, question: Problem) -> None:
@@ -54,23 +52,15 @@ class PlanReporter:
         self.question(Problem(pods=()))
         self._counts(Plan())
 
-    def nominate(self, plan: Plan, question: Problem) -> None:
-        """Nodes that pods were sent to are left alone for a while."""
-        until, known = self._clock.now() + self._promised_for, real_pods(question)
-        for name, pods in plan.placements.items():
-            if any(pod in known for pod in pods):
-                self._cluster.nominate(name, until)
-
-    def plan(self, plan: Plan, question: Problem, skipped: tuple[RefusalReason, ...]) -> None:
-        """Who goes where, and who does not."""
+    def plan(
+        self, plan: Plan, question: Problem, skipped: tuple[RefusalReason, ...], waited: Iterable[timedelta]
+    ) -> None:
+        """Which pods go where and which do not; and how long those had waited that no plan had tried before."""
         known = real_pods(question)
-        self._times(plan, known)
-        self.nominate(plan, question)
-        unlaunched = {each.name for each in self._cluster.snapshot(self._clock.now()).unlaunched}
+        for wait in waited:
+            self._metrics.pods_scheduling_decision_duration_seconds.observe(wait.total_seconds())
         for name, pods in plan.placements.items():
             for pod in (known[key] for key in pods if key in known):
-                if name in unlaunched:
-                    self._cluster.promise(pod, name, self._clock.now())
                 self._placed(pod, name)
         for refusal in plan.refusals:
             if refusal.pod in known:
@@ -79,29 +69,13 @@ class PlanReporter:
 
     def outcomes(self, outcomes: tuple[WriteOutcome, ...], plan: Plan, question: Problem) -> None:
         """What became of the claims of a plan."""
-        known, until = real_pods(question), self._clock.now() + self._promised_for
+        known = real_pods(question)
         for outcome, planned in zip(outcomes, plan.claims, strict=True):
-            pods = [known[key] for key in planned.pods if key in known]
-            if outcome.claim is not None and pods:
-                self._cluster.nominate(outcome.claim.name, until)
-            for pod in pods:
+            for pod in (known[key] for key in planned.pods if key in known):
                 if outcome.claim is not None:
                     self._placed(pod, outcome.claim.name)
                 elif outcome.problem:
                     self._recorder.publish(pod, "FailedScheduling", outcome.problem)
-
-    def _times(self, plan: Plan, known: dict[str, Pod]) -> None:
-        now = self._clock.now()
-        placed = {key for pods in plan.placements.values() for key in pods}
-        placed.update(key for claim in plan.claims for key in claim.pods)
-        for key, pod in known.items():
-            times = self._cluster.acknowledge(pod, now)
-            if times.attempted is None:
-                times.attempted = now
-                waited = (now - times.seen).total_seconds()
-                self._metrics.pods_scheduling_decision_duration_seconds.observe(waited)
-            if key in placed and times.schedulable is None:
-                times.schedulable = now
 
     def _placed(self, pod: Pod, name: str) -> None:
         self._recorder.publish(pod, "Nominated", f"Pod should schedule on {name}")
