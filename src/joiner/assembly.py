@@ -1,4 +1,4 @@
-"""Everything is built here, once, and handed exactly what it needs. Two minutes of reading show the whole system.
+"""Builds every controller and what they share, once. Two minutes of reading show the whole system.
 
 The same function builds the controllers for a real cluster and for a simulated one: only the doors differ.
 """
@@ -66,7 +66,7 @@ from joiner.state.managed import Managed
 
 K = TypeVar("K", bound=KubeObject)
 Connect = Callable[[NodeClasses, Client, Tasks], CloudProvider]
-"""Gives the provider, once there is a client and somewhere to read NodeClasses."""
+"""Builds the provider from the client and the cache of NodeClasses."""
 Failed = Callable[[str, Key, Exception], None]
 
 
@@ -114,7 +114,7 @@ class Joiner:
         self.metrics = Metrics(clock)
         self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
-        # Who does not know of a claim buys for its pods again, and beyond the limits of its pool.
+        # A plan that does not know of a claim buys for its pods again, and beyond the limits of its pool.
         self.informers = Informers(client, INDEXES, latest=frozenset({NodeClaim}))
         provider = connect(_CachedClasses(self.informers), client, self.tasks)
         self.provider = Metered(provider, clock, self.metrics, self._pool_of)
@@ -150,7 +150,7 @@ class Joiner:
         self._told(controller, key, error)
 
     def _observe(self) -> None:
-        """What is told without anybody deciding by it. Most of it is only read when somebody scrapes."""
+        """Metrics and events by which nothing is decided. Most are only read when they are scraped."""
         register = self.metrics.registry.register
         register(CatalogCollector(self.catalogs.stats))
         register(StateCollector(cluster=self.cluster, pools=self._own_pools, clock=self.clock))
@@ -246,7 +246,7 @@ class Joiner:
         )
 
     def _disruption(self) -> tuple[Controller, ...]:
-        """Nodes that have to go: what carries that out, and who decides it."""
+        """Nodes that have to go: the queue that carries that out, and repair, which decides it."""
         commands = CommandQueue(self._shared, claims=self.claims)
         if not self.options.gates.node_repair:
             return (commands,)

@@ -30,7 +30,7 @@ class Drain(Value):
     evict: tuple[Pod, ...] = ()
     """Those whose turn it is."""
     force: tuple[Pod, ...] = ()
-    """Those that are deleted without asking anybody."""
+    """Those that are deleted without asking a budget."""
     again_at: datetime | None = None
     """When something may be different although nothing happens."""
 

@@ -3,7 +3,7 @@
     condition ─ same type and status in some policy? ─ whose regex finds the reason? ── those policies
                                                               └── nobody's ── the fallback
 
-A policy that applies holds its peace until its toleration is over. Meanwhile it keeps the fallback away all the same.
+A matching policy does nothing before its toleration has elapsed. Meanwhile it keeps the fallback away all the same.
 """
 
 import re
@@ -25,7 +25,7 @@ REBOOT: Final = "RebootNode"
 MOST_BROKEN_PERCENT: Final = 20
 """When more of a pool's nodes are broken, something else is wrong, and replacing nodes would not help."""
 HURRY: Final = timedelta(minutes=30)
-"""Whoever has waited so long counts as one rank more urgent."""
+"""A node that has waited so long counts as one rank more urgent."""
 MOST_REBOOTS: Final = 2
 """How often a machine is restarted within `REBOOT_MEMORY` before it is replaced instead."""
 REBOOT_MEMORY: Final = timedelta(hours=24)

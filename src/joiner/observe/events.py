@@ -158,7 +158,7 @@ class Recorder:
         self._tell(thing, new.type, f"{message}, {new.message}" if new.message else message)
 
     def finalized(self, thing: KubeObject, finalizer: str) -> None:
-        """Tell that whoever stands behind a finalizer let the object go."""
+        """Tell that the controller behind a finalizer let the object go."""
         self._tell(thing, "Finalized", f"{finalizer} let it go")
 
     def _quieten(self, identity: tuple[str, ...], now: datetime, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """What only we know, because we did it: promises, decisions and times that no API object carries.
 
-All of it may be lost. Whoever relies on it finds out again, at worst by doing a thing a second time that is harmless twice.
+All of it may be lost: docs/design/state-and-restarts.md says what follows from that.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +52,7 @@ class Bookkeeping:
         self.on_settled: list[Callable[[SettledClaim], None]] = []
         """Called with each claim that we wrote once it got its machine, or is gone without one."""
         self.marked: set[str] = set()
-        """Claims and claimless nodes that somebody has decided to remove."""
+        """Claims and claimless nodes that a controller has decided to remove."""
         self.buffered: Mapping[str, int] = {}
         """Node to how many virtual pods of buffers count on it."""
 
@@ -76,7 +76,7 @@ class Bookkeeping:
             self._times[key].claim = ""
 
     def launching(self, claim: str) -> None:
-        """We wrote a claim: somebody will ask what became of it."""
+        """We wrote a claim: listeners will be told what became of it."""
         self._launching.add(claim)
 
     def launched(self, claim: str, *, failed: bool = False) -> None:

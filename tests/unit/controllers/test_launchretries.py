@@ -4,7 +4,14 @@ from datetime import datetime, timedelta
 
 from tests.builders import VOCABULARY, node_pool, pod, pool_option, problem
 
-from joiner.controllers.provisioning.launchretries import NOW, REMEMBERED_S, SPARE_S, UNDECIDED, LaunchRetries, Wanted
+from joiner.controllers.provisioning.launchretries import (
+    NOW,
+    REMEMBERED_S,
+    SPARE_S,
+    UNDECIDED,
+    LaunchRequest,
+    LaunchRetries,
+)
 from joiner.model.labels import ZONE
 from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus
@@ -15,9 +22,9 @@ from joiner.state.cluster import Cluster
 OPTION = pool_option(node_pool())
 
 
-def needs(zone: str = "") -> Wanted:
+def needs(zone: str = "") -> LaunchRequest:
     (planned,) = schedule(problem([pod(nodeSelector={ZONE: zone} if zone else {})], OPTION)).claims
-    return Wanted("default", planned, OPTION.catalog)
+    return LaunchRequest("default", planned, OPTION.catalog)
 
 
 class Hands:
@@ -43,18 +50,18 @@ class World:
         self.cluster.on_settled(self.retries.learn)
         self.count = 0
 
-    def write(self, wanted: Wanted) -> NodeClaim:
+    def write(self, wanted: LaunchRequest) -> NodeClaim:
         self.count += 1
         claim = NodeClaim(metadata=ObjectMeta(name=f"claim-{self.count}"))
         self.retries.wrote(claim.name, wanted)
         self.cluster.created(claim, (), EPOCH)
         return claim
 
-    def fail(self, *wanted: Wanted) -> None:
+    def fail(self, *wanted: LaunchRequest) -> None:
         for claim in [self.write(each) for each in wanted]:
             self.cluster.apply(NodeClaim, claim, None)
 
-    def succeed(self, wanted: Wanted) -> None:
+    def succeed(self, wanted: LaunchRequest) -> None:
         claim = self.write(wanted)
         launched = NodeClaim(metadata=claim.metadata, status=NodeClaimStatus(provider_id="shop://1"))
         self.cluster.apply(NodeClaim, claim, launched)
@@ -128,7 +135,7 @@ def test_what_nobody_needs_again_is_forgotten() -> None:
 
 def test_pools_that_keep_a_number_of_nodes_are_tried_with_one_claim_too() -> None:
     world = World()
-    world.fail(Wanted("default"))
+    world.fail(LaunchRequest("default"))
     world.rest()
 
-    assert sorted(world.retries.allowed([Wanted("default")] * 3)) == [NOW, UNDECIDED, UNDECIDED]
+    assert sorted(world.retries.allowed([LaunchRequest("default")] * 3)) == [NOW, UNDECIDED, UNDECIDED]

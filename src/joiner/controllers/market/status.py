@@ -1,6 +1,6 @@
 """Overlays and instance-type settings: whether each is in force, whom it contradicts, and what it does to each pool.
 
-Both controllers ask the very catalogues that planning uses, all pools at once, whenever somebody says something new about it.
+Both controllers ask the very catalogues that planning uses, all pools at once, whenever a spec changes.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """The eviction queue: pods that have to leave their node, asked one by one until they go.
 
-It holds nothing that matters: whoever drains a node asks again after a restart.
+It holds nothing that matters: the controllers that drain nodes ask again after a restart.
 """
 
 from datetime import datetime
@@ -80,7 +80,7 @@ class EvictionQueue(Reconciler):
             elif podrules.is_evictable(pod, now) and not await self._evict(pod, node, order):
                 self._orders[key] = replace(order, refused=order.refused + 1)
                 return Result(self.backoff.after(order.refused + 1))
-        # Whoever is not evictable yet is asked again by those who drain the node: they know when it will be.
+        # A pod that is not evictable yet is asked again by the controller that drains the node: it knows when it will be.
         if key in self._orders and self._orders[key].uid == order.uid:
             del self._orders[key]
         return DONE
@@ -97,7 +97,7 @@ class EvictionQueue(Reconciler):
         self._settle(pod)
 
     async def _evict(self, pod: Pod, node: Node, order: Order) -> bool:
-        """Whether the pod goes, or is gone. After a conflict nobody knows: the cache will tell if it is another pod by now."""
+        """Whether the pod goes, or is gone. After a conflict that is unknown: the cache will tell if it is another pod by now."""
         code = "200"
         try:
             await self._client.evict(pod.metadata.namespace, pod.name, uid=pod.metadata.uid)
@@ -108,7 +108,7 @@ class EvictionQueue(Reconciler):
         except EvictionBlocked as error:
             code = "429"
             message = f"pod {key_of(pod)} cannot be evicted: {error}"
-            # Whoever drains the node speaks of it with the same reason: that must not drown who is held, and by what.
+            # The controller that drains the node uses the same reason: that must not drown which pod is held, and by what.
             self._recorder.publish(node, "FailedDraining", message, dedupe=(message,))
         self._metrics.pods_eviction_requests_total.labels(code=code).inc()
         if code == "200":

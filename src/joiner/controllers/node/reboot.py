@@ -3,8 +3,8 @@
     requested ─ tainted ─ drained ─ old boot noted ─ provider asked ─ issued ─ new boot seen ─ ready ─ succeeded
         └─ the wish cannot be read ── failed, the node stays        └──────┴─ no luck ── the claim is deleted
 
-Where a restart stands is written on the claim: the condition `Rebooting`, and the boot that is to end. Whoever comes back after a
-restart of ours finds out from the node's boot whether the machine was restarted already, and does not ask twice.
+Where a restart stands is written on the claim: the condition `Rebooting`, and the boot that is to end. After a
+restart of ours the controller finds out from the node's boot whether the machine was restarted already, and does not ask twice.
 """
 
 from collections.abc import Iterable
@@ -141,7 +141,7 @@ class Reboot(Reconciler):
     def _drained(self, node: Node, bound: Duration | None, asked_at: datetime, now: datetime) -> Result | None:
         """Ask pods to leave; when to look again, or nothing once all have left or no time is left for it.
 
-        Pods are never forced: whoever is still there then stays, and finds the node again after the restart.
+        Pods are never forced: a pod that is still there then stays, and finds the node again after the restart.
         """
         if bound is not None and bound <= 0:
             return None

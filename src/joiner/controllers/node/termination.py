@@ -1,4 +1,4 @@
-"""The end of a node: nobody new comes, pods leave, volumes are detached, the machine goes, and only then the Node object.
+"""The end of a node: no new pod comes, pods leave, volumes are detached, the machine goes, and only then the Node object.
 
     deleted ─ tainted ─ drained ─ volumes detached ─ machine gone ─ finalizer removed
                  └── no kubelet answers and the machine is gone already ──┘
@@ -32,7 +32,7 @@ SILENT_S: Final = 10.0
 BEHIND_S: Final = 1.0
 """How long the cache is given to hear of pods that are there."""
 MOVING_S: Final = 60.0
-"""How often pods that should be leaving are asked for, though whoever asks them does not give up."""
+"""How often pods that should be leaving are asked for, though the eviction queue does not give up."""
 FORCEFUL: Final = "Forceful Termination"
 
 
@@ -87,7 +87,7 @@ class Termination(Reconciler):
         return soonest(await self._step(node, claim), DONE if is_ready(node) else Result(SILENT_S))
 
     async def _claim_of(self, node: Node) -> NodeClaim | None:
-        """The claim the node came for. Where several say so, nobody knows, and none is believed."""
+        """The claim the node came for. Where several say so, it is not known, and none is believed."""
         found = self._informers.by(NodeClaim, "provider-id", node.spec.provider_id) if node.spec.provider_id else ()
         if not found:
             found = await self._live_claim(node)
@@ -126,7 +126,7 @@ class Termination(Reconciler):
             message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
             self._recorder.publish(node, "TerminationGracePeriodExpiring", message)
         if claim is not None and _deadline_is_coming(claim):
-            return DONE  # it will wake us; until then nobody knows how long pods may take
+            return DONE  # it will wake us; until then it is not known how long pods may take
         now = self._clock.now()
         edit = None if claim is None else StatusEdit(claim, now)
         result = await self._drained(node, claim, edit, deadline, now)
@@ -198,7 +198,7 @@ class Termination(Reconciler):
             self._recorder.publish(pod, "DoNotDisruptGracePeriodElapsed", message)
 
     async def _quiet(self, node: Node, edit: StatusEdit[NodeClaim] | None, now: datetime) -> Result | None:
-        """Nobody is left; believe it only after a while."""
+        """No pod is left; believe it only after a while."""
         since = node.metadata.deletion_timestamp or now
         if edit is not None:
             if edit.find(claimconditions.DRAINED) is None:
@@ -207,7 +207,7 @@ class Termination(Reconciler):
             since = (known.last_transition_time if known is not None else None) or now
         if now < since + drain.LEAST_DRAIN:
             return Result(_seconds(since + drain.LEAST_DRAIN, now))
-        # The cache may be behind, and the machine takes along whoever is on it.
+        # The cache may be behind, and the machine takes along every pod on it.
         live = await self._client.list(Pod, fields={"spec.nodeName": node.name})
         if drain.plan(live.items, None, now).waiting:
             return Result(BEHIND_S)

@@ -1,8 +1,8 @@
-"""The marks on claims that disruption reads: `Drifted` and `Consolidatable`.
+"""Sets the conditions `Drifted` and `Consolidatable` on NodeClaims, which disruption reads.
 
 `nodeclaim.disruption` looks at a claim when the claim, its pool or its NodeClass changes, and when a time comes. What else makes
-a claim drift moves the generation of its pool at the provider; that is looked at every five minutes. Who then gets no answer, or
-an old one, asks again until there is a new one.
+a claim drift moves the generation of its pool at the provider; that is looked at every five minutes. After no answer, or
+an old one, the provider is asked again until there is a new one.
 """
 
 from collections.abc import Hashable, Iterable
@@ -82,7 +82,7 @@ class ClaimConditions(Reconciler):
         if pool is None or not self._managed.claim(claim) or claim.metadata.deletion_timestamp is not None:
             return DONE
         if not conditions.is_true(claim.status.conditions, "Launched"):
-            return DONE  # it has no mark yet, and whoever launches it is about to write
+            return DONE  # it has neither condition yet, and the life cycle is about to write
         now = self._clock.now()
         edit = StatusEdit(claim, now)
         quiet, problem, drifting = self._consolidatable(edit, claim, pool, now), None, DONE

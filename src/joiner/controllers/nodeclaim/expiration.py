@@ -12,7 +12,7 @@ from joiner.observe.claims import count_disrupted
 
 
 class Expiration(Reconciler):
-    """Deletes claims that are older than they may be. Nobody is asked before; the drain that follows is as gentle as any.
+    """Deletes claims that are older than they may be. No budget is asked before; the drain that follows is as gentle as any.
 
     A claim is looked at when it is first seen, and then when its time comes: how old it may become never changes.
     """

@@ -58,7 +58,7 @@ class ClaimGarbageCollection(Reconciler):
         return Result(EVERY_S)
 
     def _lost(self, claim: NodeClaim, running: set[str]) -> bool:
-        """Whether the claim says its node joined, and nobody has seen either of late."""
+        """Whether the claim says its node joined, and neither node nor machine has been seen of late."""
         if claim.status.provider_id in running:  # first, because it is so for nearly all
             return False
         if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):

@@ -1,7 +1,7 @@
 """Reservations that are over: what ran in one runs on, on demand, and says so.
 
 Only claims in a reservation that is no longer offered are looked at, and the machine is asked for afresh. The end of a
-reservation makes nobody drift where on-demand is allowed.
+reservation makes no claim drift where on-demand is allowed.
 """
 
 from typing import Final

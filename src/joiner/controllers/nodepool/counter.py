@@ -1,6 +1,6 @@
 """`nodepool.counter`: what the nodes of each pool have together, in its status.
 
-Woken by nodes and claims, it counts at most every five seconds: what a pool has changes in bursts, and nobody decides by it.
+Woken by nodes and claims, it counts at most every five seconds: what a pool has changes in bursts, and nothing is decided by it.
 """
 
 from collections.abc import Iterable

@@ -144,5 +144,5 @@ class StaticDeprovisioning(Reconciler):
 
 
 def _is_being_replaced(claim: NodeClaim) -> bool:
-    """Whether somebody is about to remove the claim and writes another one for it."""
+    """Whether a command of disruption is about to remove the claim and writes another one for it."""
     return claimconditions.holds(claim, DISRUPTION_REASON) and not claimconditions.holds(claim, REBOOTING)

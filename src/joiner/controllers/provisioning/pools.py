@@ -1,4 +1,4 @@
-"""Which pools may be asked, with what they can buy now. Everybody who plans asks in the same way."""
+"""The NodePools that plans may buy from, each with its catalogue; default spread constraints; the policy of planning."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -100,7 +100,7 @@ def _left_out(pool: NodePool, why: str) -> RefusalReason:
 
 
 def _why_not(pool: NodePool) -> str:
-    """What the conditions that make a pool ready say, those that somebody has decided first."""
+    """What the conditions that make a pool ready say, those that are False first."""
     known = (find(pool.status.conditions, kind) for kind in pool.condition_set.dependents)
     told = [each for each in known if each is not None and each.status != "True" and each.message]
     decided = [each.message for each in told if each.status == "False"]

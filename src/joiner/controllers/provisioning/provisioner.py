@@ -1,7 +1,7 @@
 """Provisioning: pods that wait are gathered, planned for together, and what is missing is written down as NodeClaims.
 
-Two small controllers ring the bell, for pods that wait and for nodes that go. The third gathers, waits until the picture is
-whole, asks the core, tells the answer and writes the claims. While something is left over it looks again from time to time, and
+Two small controllers trigger, for pods that wait and for nodes that go. The third gathers, waits until the state of the cluster
+is complete, plans, reports the plan and writes the claims. While something is left over it looks again from time to time, and
 plans again only if anything changed that could change the answer: a shortage that ended, an edit, a node that became free.
 """
 
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, wanted
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, launch_request
 from joiner.controllers.provisioning.launchretries import Choice, LaunchRetries
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.provisioning.reporting import CONTROLLER, PlanReporter, real_pods
@@ -34,7 +34,7 @@ LOOK_AGAIN_S: Final = 10.0
 LOOK_AFTER_BUFFERS_S: Final = 30.0
 """The same where only room for pods to come is at stake."""
 UNSYNCED_S: Final = 0.5
-"""How often it is asked whether the picture is whole."""
+"""How often it is asked whether the state of the cluster is complete."""
 
 
 class Buffered(Protocol):
@@ -49,7 +49,7 @@ class Buffered(Protocol):
         ...
 
 
-# -- the bells ----------------------------------------------------------------------------------------------------------
+# -- the triggers ----------------------------------------------------------------------------------------------------------
 
 
 def _waits(change: Change) -> Iterable[Key]:
@@ -59,7 +59,7 @@ def _waits(change: Change) -> Iterable[Key]:
 
 
 class PodTrigger(Reconciler):
-    """Rings for every pod that waits for a node that we could bring, and remembers when it was first seen."""
+    """Triggers for every pod that waits for a node that we could bring, and remembers when it was first seen."""
 
     name = "provisioner.trigger.pod"
     watches = (Watch(Pod, _waits),)
@@ -69,7 +69,7 @@ class PodTrigger(Reconciler):
         self._clock = shared.clock
 
     async def reconcile(self, key: Key) -> Result:
-        """Ring, if the pod still waits."""
+        """Trigger, if the pod still waits."""
         pod = self._informers.get(Pod, key.name, key.namespace)
         if pod is not None and podrules.is_provisionable(pod):
             self._cluster.acknowledge(pod, self._clock.now())
@@ -85,7 +85,7 @@ def _goes(change: Change) -> Iterable[Key]:
 
 
 class NodeTrigger(Reconciler):
-    """Rings for nodes and claims that go: their pods need other places, and pods that counted on them need new ones."""
+    """Triggers for nodes and claims that go: their pods need other places, and pods that counted on them need new ones."""
 
     name = "provisioner.trigger.node"
     watches = (Watch(Node, _goes), Watch(NodeClaim, _goes))
@@ -94,7 +94,7 @@ class NodeTrigger(Reconciler):
         self._batcher = batcher
 
     async def reconcile(self, key: Key) -> Result:
-        """Ring."""
+        """Trigger."""
         self._batcher.trigger(key.name)
         return DONE
 
@@ -103,7 +103,7 @@ class NodeTrigger(Reconciler):
 
 
 class _Answered(NamedTuple):
-    """A question, and what was said to it."""
+    """A problem, and its plan."""
 
     question: Problem
     plan: Plan
@@ -111,7 +111,7 @@ class _Answered(NamedTuple):
 
 
 class Provisioner(Reconciler):
-    """Gathers, plans, tells, writes; one window after the other."""
+    """Gathers, plans, reports, writes; one window after the other."""
 
     name = CONTROLLER
     workers = 1
@@ -151,7 +151,7 @@ class Provisioner(Reconciler):
         return Result(0.0)
 
     def _next_look(self) -> float | None:
-        """When to look again although nobody rings; never when nobody waits."""
+        """When to look again without a trigger; None when no pod waits."""
         snapshot = self._cluster.snapshot(self._clock.now())
         if snapshot.waiting or snapshot.evicted or snapshot.held:
             return LOOK_AGAIN_S
@@ -201,25 +201,25 @@ class Provisioner(Reconciler):
         question = replace(question, pods=tuple(pod for pod in question.pods if pod.key in waiting))
         if not question.pods or (self._probed is not None and same(self._probed, question)):
             return
-        wishes = await self._lone_wishes(question)
-        await self._write(Plan(claims=tuple(wish.planned for wish in wishes)), wishes, question)
+        requests = await self._single_pod_requests(question)
+        await self._write(Plan(claims=tuple(request.planned for request in requests)), requests, question)
         # Should the same be asked again after a purchase, what was bought is gone.
-        self._probed = None if wishes else question
+        self._probed = None if requests else question
 
-    async def _lone_wishes(self, question: Problem) -> tuple[ClaimRequest, ...]:
-        """For each part of what the pods could be bought, as far as the parts share nothing, the wish of a single pod.
+    async def _single_pod_requests(self, question: Problem) -> tuple[ClaimRequest, ...]:
+        """For each part of what the pods could be bought, as far as the parts share nothing, the request of a single pod.
 
         Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
         """
         pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[ClaimRequest]()
-        wishes = _wishes(await self._planner.plan(question), question)
-        start = self._probes % len(wishes) if wishes else 0
-        for wish in (*wishes[start:], *wishes[:start]):
-            if tried.isdisjoint(wanted(wish).choices()):
-                names = wish.planned.pods
+        requests = _requests(await self._planner.plan(question), question)
+        start = self._probes % len(requests) if requests else 0
+        for request in (*requests[start:], *requests[:start]):
+            if tried.isdisjoint(launch_request(request).choices()):
+                names = request.planned.pods
                 alone = replace(question, pods=(pods[names[self._probes % len(names)]],))
-                found.extend(_wishes(await self._planner.plan(alone), alone))
-                tried.update(choice for each in found for choice in wanted(each).choices())
+                found.extend(_requests(await self._planner.plan(alone), alone))
+                tried.update(choice for each in found for choice in launch_request(each).choices())
         self._probes += 1
         return tuple(found)
 
@@ -232,7 +232,7 @@ class Provisioner(Reconciler):
     async def _answer(
         self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[RefusalReason, ...]
     ) -> Plan:
-        """Plan, tell, write. What was not written as planned is planned for again."""
+        """Plan, report, write. What was not written as planned is planned for again."""
         self._answered = None
         self._reporter.question(question)
         names = {each.pod for each in resting}
@@ -242,17 +242,17 @@ class Provisioner(Reconciler):
         now = self._clock.now()
         waited = self._cluster.record(plan, real_pods(question), now, now + self._nominated_for)
         self._reporter.plan(plan, question, skipped, waited)
-        await self._write(plan, _wishes(plan, question), question)
+        await self._write(plan, _requests(plan, question), question)
         # Should the same be asked again after a purchase, what was bought is gone.
         if not plan.claims and not plan.not_attempted:
             self._answered = _Answered(question, plan, resting)
         return plan
 
-    async def _write(self, plan: Plan, wishes: tuple[ClaimRequest, ...], question: Problem) -> None:
-        outcomes = await self._claims.buy(wishes)
+    async def _write(self, plan: Plan, requests: tuple[ClaimRequest, ...], question: Problem) -> None:
+        outcomes = await self._claims.buy(requests)
         until = self._clock.now() + self._nominated_for
-        for outcome, wish in zip(outcomes, wishes, strict=True):
-            if outcome.claim is not None and wish.pods:
+        for outcome, request in zip(outcomes, requests, strict=True):
+            if outcome.claim is not None and request.pods:
                 self._cluster.nominate(outcome.claim.name, until)
         self._reporter.outcomes(outcomes, plan, question)
 
@@ -273,7 +273,7 @@ def _rests(pod: Pod, until: datetime) -> Refusal:
     return Refusal(pod=pod.key, reasons=(reason,))
 
 
-def _wishes(plan: Plan, question: Problem) -> tuple[ClaimRequest, ...]:
+def _requests(plan: Plan, question: Problem) -> tuple[ClaimRequest, ...]:
     options, known = {each.pool.name: each for each in question.pools}, real_pods(question)
     return tuple(
         ClaimRequest(each, options[each.nodepool], tuple(known[key] for key in each.pods if key in known))

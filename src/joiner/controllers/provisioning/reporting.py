@@ -37,9 +37,9 @@ class PlanReporter:
         for each in question.pools:
             if not each.catalog.eligible:
                 self._recorder.publish(each.pool, "NoCompatibleInstanceTypes", nothing_to_buy(each.catalog))
-        shelf = VolumeIndex(question.storage, question.vocabulary)
+        volumes = VolumeIndex(question.storage, question.vocabulary)
         pods = real_pods(question).values()
-        zones = Counter(effective_zone(pod, shelf, question.vocabulary) for pod in pods)
+        zones = Counter(effective_zone(pod, volumes, question.vocabulary) for pod in pods)
         gauge = self._metrics.scheduler_pending_pods_by_effective_zone_count
         for zone in sorted(self._zones - zones.keys()):
             gauge.remove(CONTROLLER, zone)
@@ -93,7 +93,7 @@ class PlanReporter:
 
 
 def _with_pools(refusal: Refusal, skipped: tuple[RefusalReason, ...]) -> tuple[RefusalReason, ...]:
-    """Why a pod is refused. Of pools that could not be asked, whoever left them out knows better than the plan."""
+    """Why a pod is refused. Of pools that could not be asked, the reasons for leaving them out say more than the plan."""
     if refusal.ignored or not skipped:
         return refusal.reasons
     known = {EVERY_POOL, *(each.object for each in skipped)}

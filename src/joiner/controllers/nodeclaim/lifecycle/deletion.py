@@ -1,6 +1,6 @@
 """The last step: the node leaves, the machine goes, and only then the claim.
 
-A claim that nobody knows the machine of may still have one: an answer was lost, or we were restarted before it was written
+A claim without a known machine may still have one: an answer was lost, or we were restarted before it was written
 down. So the provider is asked for machines that were bought for the claim.
 """
 

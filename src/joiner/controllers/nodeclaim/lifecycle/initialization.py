@@ -10,7 +10,7 @@ from joiner.model.nodeclaim import NodeClaim
 
 
 class Initialization:
-    """Finds out when a node is prepared. It stays so until a reboot takes it back; while one is under way nobody looks."""
+    """Finds out when a node is prepared. It stays so until a reboot takes it back; while one is under way nothing is done."""
 
     def __init__(self, shared: Shared) -> None:
         self._client, self._informers = shared.client, shared.informers

@@ -82,7 +82,7 @@ class Launch:
         except NodeClassNotReady as error:
             self._recorder.publish(claim, "NodeClassNotReady", _cut(str(error)))
             raise GivenUp("nodeclass_not_ready") from error
-        except CloudError as error:  # also one that nobody thought of: it is told, and the clock runs on
+        except CloudError as error:  # also an unknown one: it is reported, and the timeout runs on
             return self._failed(draft, attempts, error)
         draft.pass_time(self._clock.now())
         self._bought[claim.metadata.uid] = instance

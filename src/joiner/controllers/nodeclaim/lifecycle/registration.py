@@ -20,7 +20,7 @@ _TRUE: Final = "true"
 
 
 class Registration:
-    """Matches a Node with its claim. Taints and labels are synced this once; later they belong to whoever changes them."""
+    """Matches a Node with its claim. Taints and labels are synced this once; later they belong to users and other controllers."""
 
     def __init__(self, shared: Shared, *, health: RegistrationOutcomes) -> None:
         self._client, self._informers, self._hooks = shared.client, shared.informers, hooks_of(shared.provider)
@@ -95,7 +95,7 @@ async def _asked(hook: RegistrationHook, claim: NodeClaim) -> Answer:
 def _synced(draft: Draft, node: Node) -> Node:
     """The node with everything the claim says.
 
-    Taints only the first time: a startup taint that somebody has removed since must not come back.
+    Taints only the first time: a startup taint that was removed since must not come back.
     """
     metadata, spec = node.metadata, draft.claim.spec
     finalizers = dict.fromkeys((*metadata.finalizers, labels.TERMINATION_FINALIZER))
