@@ -262,7 +262,7 @@ class Joiner:
         return commands, Repair(self._shared, commands=commands, policies=policies)
 
     def _pools(self) -> tuple[Controller, ...]:
-        """Pools, and what people say about the market."""
+        """Pools, overlays and InstanceType settings."""
         shared = self._shared
         return (
             Readiness(shared),

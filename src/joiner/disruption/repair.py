@@ -1,4 +1,4 @@
-"""Broken nodes: which policies a node's conditions call for, since when, what is to be done, and who is first.
+"""Broken nodes: which policies a node's conditions call for, since when, what is to be done, and which node is first.
 
     condition ─ same type and status in some policy? ─ whose regex finds the reason? ── those policies
                                                               └── nobody's ── the fallback
@@ -157,7 +157,7 @@ def _gravity(each: Ailment) -> tuple[bool, int, datetime, str]:
 
 
 def drain_bound(policy: Duration | None, claim: NodeClaim) -> Duration | None:
-    """How long draining may take: the shorter word of policy and claim; nothing if neither says anything."""
+    """How long draining may take: the shorter of what policy and claim say; None if neither says anything."""
     known = [each for each in (policy, claim.spec.termination_grace_period) if each is not None]
     return min(known, default=None)
 

@@ -12,7 +12,7 @@ from joiner.kube.queue import Queue
 from joiner.kube.tasks import Tasks
 
 GRAIN_S: Final = 0.001
-"""A clock counts in whole microseconds: who comes back exactly when asked to may find that it is not time yet."""
+"""A clock counts in whole microseconds: a key that comes back exactly when asked to may find that it is not time yet."""
 Failed = Callable[[str, Key, Exception], None]
 
 IDLE_MOST: Final = 8

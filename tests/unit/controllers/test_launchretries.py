@@ -17,6 +17,7 @@ from joiner.model.meta import ObjectMeta
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus
 from joiner.scheduling.schedule import schedule
 from joiner.sim.virtualtime import EPOCH
+from joiner.state.bookkeeping import SettledClaim
 from joiner.state.cluster import Cluster
 
 OPTION = pool_option(node_pool())
@@ -139,3 +140,11 @@ def test_pools_that_keep_a_number_of_nodes_are_tried_with_one_claim_too() -> Non
     world.rest()
 
     assert sorted(world.retries.allowed([LaunchRequest("default")] * 3)) == [NOW, UNDECIDED, UNDECIDED]
+
+
+def test_every_listener_is_told_what_became_of_a_claim() -> None:
+    world, told = World(), list[SettledClaim]()
+    world.cluster.on_settled(told.append)
+    world.fail(needs("a"))
+
+    assert (told, world.buyable("a")) == ([SettledClaim("claim-1", launched=False)], False)

@@ -318,7 +318,7 @@ class Repair(Reconciler):
         )
 
     async def _reboot(self, target: BrokenNode) -> bool:
-        """Write down that the machine is to be restarted; who does it reads it there."""
+        """Write down that the machine is to be restarted; the controller `nodeclaim.reboot` reads it there."""
         try:
             claim = await self._client.get(NodeClaim, target.claim.name)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Overlays and instance-type settings: whether each is in force, whom it contradicts, and what it does to each pool.
+"""Overlays and instance-type settings: whether each is in force, which others it contradicts, and what it does to each pool.
 
 Both controllers ask the very catalogues that planning uses, all pools at once, whenever a spec changes.
 """
@@ -28,7 +28,7 @@ NEW: Final = timedelta(minutes=1)
 
 
 def _on_new_words(change: Change) -> Iterable[Key]:
-    """Only what people write counts; our own status writes do not."""
+    """Only what users write counts; our own status writes do not."""
     told = change.before is None or change.after is None or change.before.spec != change.after.spec
     return (ALONE,) if told else ()
 
@@ -60,7 +60,7 @@ class _Evaluation(Reconciler):
 
 
 class OverlayStatus(_Evaluation):
-    """Says on each overlay whether it is in force and whom it contradicts; tells each pool when overlays change what it buys."""
+    """Says on each overlay whether it is in force and what contradicts it; tells each pool when overlays change what it buys."""
 
     name = "nodeoverlay.controller"
 
@@ -71,16 +71,16 @@ class OverlayStatus(_Evaluation):
     async def reconcile(self, key: Key) -> Result:
         """Judge all overlays, and tell what changed for the pools."""
         del key
-        shops = await self._all()
+        catalogs = await self._all()
         clashes: dict[str, list[str]] = {}
-        for _, catalog in shops:
+        for _, catalog in catalogs:
             for each in catalog.market.conflicts:
                 where = f"on {each.field} of {each.example}"
                 clashes.setdefault(each.loser, []).append(f"{each.winner} has the same weight and wins {where}")
                 clashes.setdefault(each.winner, []).append(f"{each.loser} has the same weight and loses {where}")
         for overlay in self._informers.all(NodeOverlay):
             await self._judge(overlay, clashes.get(overlay.name, []))
-        for pool, catalog in shops:
+        for pool, catalog in catalogs:
             self._tell(pool, catalog)
         return Result(AGAIN_S)
 

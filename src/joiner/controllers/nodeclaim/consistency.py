@@ -40,7 +40,7 @@ class Consistency(Reconciler):
         return [Key("", claim.name) for claim in claims]
 
     async def reconcile(self, key: Key) -> Result:
-        """Say whether the claim's node is large enough; as long as it is not, remind people of it."""
+        """Say whether the claim's node is large enough; as long as it is not, publish that again."""
         claim = self._informers.get(NodeClaim, key.name)
         if claim is None or not self._managed.claim(claim) or claimconditions.is_leaving(claim):
             return DONE

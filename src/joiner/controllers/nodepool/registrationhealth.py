@@ -1,6 +1,6 @@
 """`nodepool.registrationhealth`: whether machines of a pool join the cluster, as its condition `NodeRegistrationHealthy`.
 
-It decides nothing; it tells people that something is wrong with a pool's images, network or permissions.
+It decides nothing; it tells users that something is wrong with a pool's images, network or permissions.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ HEALTHY: Final = "NodeRegistrationHealthy"
 
 
 class RegistrationHealth(Reconciler):
-    """Gathers outcomes from those who see them, and writes the condition when it turns."""
+    """Gathers outcomes from the life cycle of claims, and writes the condition when it turns."""
 
     name = "nodepool.registrationhealth"
 

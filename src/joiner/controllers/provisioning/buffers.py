@@ -97,7 +97,7 @@ class VirtualPods:
             try:
                 await self._client.patch_status(buffer, replace(buffer, status=status), locked=True)
             except (Conflict, NotFound):
-                return  # whatever changed it rings for another plan
+                return  # whatever changed it triggers another plan
 
 
 def _buffer_of(pod: Pod) -> Key:
@@ -130,7 +130,7 @@ def with_condition(conditions: Conditions, wanted: Condition, generation: int, n
 
 
 class CapacityBuffers(Reconciler):
-    """Looks up what a buffer imitates, writes that down, and rings for a plan whenever it changes or can no longer be found."""
+    """Looks up what a buffer imitates, writes that down, and triggers a plan whenever it changes or can no longer be found."""
 
     name = "capacitybuffer"
 

@@ -338,7 +338,7 @@ def _written(
 
 
 def _custom_labels(requirements: Requirements, vocabulary: Vocabulary) -> dict[str, str]:
-    """The labels of people's own, each with the least value that is allowed; what the provider knows it settles at the launch."""
+    """The users' own labels, each with the least value that is allowed; what the provider knows it settles at the launch."""
     found = (
         (key, requirement.any())
         for key, requirement in requirements.items()

@@ -109,7 +109,7 @@ def _why_not(pool: NodePool) -> str:
 
 
 def policy_of(options: Options) -> Policy:
-    """How to plan, as people set it."""
+    """How to plan, by the options."""
     return Policy(
         preferences=options.preference_policy,
         min_values=options.min_values_policy,
