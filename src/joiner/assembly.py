@@ -1,4 +1,4 @@
-"""Everything is built here, once, and handed exactly what it needs. Two minutes of reading show the whole system.
+"""Builds every controller and what they share, once. Two minutes of reading show the whole system.
 
 The same function builds the controllers for a real cluster and for a simulated one: only the doors differ.
 """
@@ -38,7 +38,9 @@ from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvi
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.buffers import CapacityBuffers, VirtualPods
 from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
+from joiner.controllers.provisioning.launchretries import LaunchRetries
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
+from joiner.controllers.shared import Shared
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import Change, Controller
 from joiner.kube.informer import Informers
@@ -64,7 +66,7 @@ from joiner.state.managed import Managed
 
 K = TypeVar("K", bound=KubeObject)
 Connect = Callable[[NodeClasses, Client, Tasks], CloudProvider]
-"""Gives the provider, once there is a client and somewhere to read NodeClasses."""
+"""Builds the provider from the client and the cache of NodeClasses."""
 Failed = Callable[[str, Key, Exception], None]
 
 
@@ -108,12 +110,11 @@ class Joiner:
         """`spread` is what the scheduler's configuration says about pods that say nothing themselves."""
         self.options, self.client, self.clock = options, client, clock
         self._chance = random.getrandbits(64)
-        self._spread = spread
         self.tasks = Tasks()
         self.metrics = Metrics(clock)
         self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
-        # Who does not know of a claim buys for its pods again, and beyond the limits of its pool.
+        # A plan that does not know of a claim buys for its pods again, and beyond the limits of its pool.
         self.informers = Informers(client, INDEXES, latest=frozenset({NodeClaim}))
         provider = connect(_CachedClasses(self.informers), client, self.tasks)
         self.provider = Metered(provider, clock, self.metrics, self._pool_of)
@@ -125,6 +126,20 @@ class Joiner:
         self.catalogs = Catalogs(self.provider, self.adjustments, clock)
         for kind in self.provider.node_classes():
             self.informers.of(kind)
+        self._shared = Shared(
+            client=client,
+            informers=self.informers,
+            cluster=self.cluster,
+            provider=self.provider,
+            catalogs=self.catalogs,
+            vocabulary=self.vocabulary,
+            managed=self.managed,
+            clock=clock,
+            recorder=self.recorder,
+            metrics=self.metrics,
+            options=options,
+            default_spread=spread or {},
+        )
         self._observe()
         self.controllers = (*self._provisioning(), *self._lives(), *self._disruption(), *self._pools())
         self._told = failed
@@ -135,17 +150,24 @@ class Joiner:
         self._told(controller, key, error)
 
     def _observe(self) -> None:
-        """What is told without anybody deciding by it. Most of it is only read when somebody scrapes."""
-        told: dict[str, Any] = {"cluster": self.cluster, "pools": self._own_pools, "clock": self.clock}
+        """Metrics and events by which nothing is decided. Most are only read when they are scraped."""
         register = self.metrics.registry.register
         register(CatalogCollector(self.catalogs.stats))
-        register(StateCollector(**told))
+        register(StateCollector(cluster=self.cluster, pools=self._own_pools, clock=self.clock))
         self.informers.of(NodePool).listen(self._pool_gone)
         if not self.options.disable_detailed_metrics:
             register(OfferingCollector(self.catalogs.supplies))
         if self.options.disable_cluster_state_observability:
             return
-        register(ClusterCollector(**told, vocabulary=self.vocabulary, price=self.catalogs.price))
+        register(
+            ClusterCollector(
+                cluster=self.cluster,
+                pools=self._own_pools,
+                clock=self.clock,
+                vocabulary=self.vocabulary,
+                price=self.catalogs.price,
+            )
+        )
         self._observe_conditions()
         pods = PodWatch(self.informers, self.cluster, self.metrics)
         if not self.options.disable_detailed_metrics:
@@ -180,47 +202,20 @@ class Joiner:
 
     def _provisioning(self) -> tuple[Controller, ...]:
         """Pods in, claims out."""
-        options, batcher = self.options, self._batcher()
-        self.claims = ClaimWriter(
-            client=self.client,
-            cluster=self.cluster,
-            clock=self.clock,
-            metrics=self.metrics,
-            vocabulary=self.vocabulary,
-            random=self._random("names of claims"),
-        )
-        seen: dict[str, Any] = {"client": self.client, "informers": self.informers, "clock": self.clock}
-        room = VirtualPods(**seen, cluster=self.cluster) if options.gates.capacity_buffer else None
-        buffers = (CapacityBuffers(**seen, batcher=batcher, room=room),) if room is not None else ()
+        shared, gates, batcher = self._shared, self.options.gates, self._batcher()
+        retries = LaunchRetries(self.clock)
+        self.cluster.on_settled(retries.learn)
+        self.claims = ClaimWriter(shared, retries=retries, random=self._random("names of claims"))
+        room = VirtualPods(shared) if gates.capacity_buffer else None
+        buffers = (CapacityBuffers(shared, batcher=batcher, room=room),) if room is not None else ()
+        static = (StaticProvisioning(shared, claims=self.claims), StaticDeprovisioning(shared))
         return (
-            PodTrigger(informers=self.informers, cluster=self.cluster, batcher=batcher, clock=self.clock),
+            PodTrigger(shared, batcher=batcher),
             NodeTrigger(batcher=batcher),
-            Provisioner(
-                informers=self.informers,
-                cluster=self.cluster,
-                managed=self.managed,
-                catalogs=self.catalogs,
-                claims=self.claims,
-                batcher=batcher,
-                clock=self.clock,
-                recorder=self.recorder,
-                metrics=self.metrics,
-                options=options,
-                vocabulary=self.vocabulary,
-                room=room,
-                spread=self._spread,
-            ),
-            Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims),
+            Provisioner(shared, claims=self.claims, retries=retries, batcher=batcher, room=room),
+            Unseen(shared, claims=self.claims),
             *buffers,
-            *(self._static() if options.gates.static_capacity else ()),
-        )
-
-    def _static(self) -> tuple[Controller, ...]:
-        """Pools that keep a number of nodes."""
-        seen: dict[str, Any] = {"informers": self.informers, "cluster": self.cluster, "managed": self.managed}
-        return (
-            StaticProvisioning(**seen, catalogs=self.catalogs, claims=self.claims),
-            StaticDeprovisioning(**seen, client=self.client, clock=self.clock, options=self.options),
+            *(static if gates.static_capacity else ()),
         )
 
     def _random(self, name: str) -> Random:
@@ -232,45 +227,27 @@ class Joiner:
 
     def _lives(self) -> tuple[Controller, ...]:
         """Claims and nodes, from the first day to the last."""
-        doors: dict[str, Any] = {"client": self.client, "informers": self.informers, "provider": self.provider}
-        told: dict[str, Any] = {"clock": self.clock, "recorder": self.recorder}
-        health = RegistrationHealth(
-            client=self.client, informers=self.informers, clock=self.clock, kinds=self.provider.node_classes()
-        )
-        evictions = EvictionQueue(
-            client=self.client, informers=self.informers, clock=self.clock, recorder=self.recorder, metrics=self.metrics
-        )
+        shared = self._shared
+        health, evictions = RegistrationHealth(shared), EvictionQueue(shared)
         return (
-            Lifecycle(
-                **doors,
-                **told,
-                catalogs=self.catalogs,
-                metrics=self.metrics,
-                options=self.options,
-                vocabulary=self.vocabulary,
-                health=health,
-                planned_pods=self.cluster.promised,
-            ),
+            Lifecycle(shared, health=health, planned_pods=self.cluster.promised),
             health,
             evictions,
-            Termination(**doors, **told, metrics=self.metrics, evictions=evictions),
-            Expiration(**doors, clock=self.clock, metrics=self.metrics),
-            ClaimGarbageCollection(**doors, clock=self.clock, metrics=self.metrics),
-            Consistency(**doors, **told),
-            ClaimHydration(**doors),
-            NodeHydration(**doors),
-            PodEvents(**doors, clock=self.clock),
-            ReservationEnds(**doors, catalogs=self.catalogs, vocabulary=self.vocabulary),
-            ClaimConditions(**doors, catalogs=self.catalogs, clock=self.clock, vocabulary=self.vocabulary),
-            Reboot(**doors, **told, metrics=self.metrics, evictions=evictions),
+            Termination(shared, evictions=evictions),
+            Expiration(shared),
+            ClaimGarbageCollection(shared),
+            Consistency(shared),
+            ClaimHydration(shared),
+            NodeHydration(shared),
+            PodEvents(shared),
+            ReservationEnds(shared),
+            ClaimConditions(shared),
+            Reboot(shared, evictions=evictions),
         )
 
     def _disruption(self) -> tuple[Controller, ...]:
-        """Nodes that have to go: what carries that out, and who decides it."""
-        told: dict[str, Any] = {"clock": self.clock, "recorder": self.recorder, "metrics": self.metrics}
-        common: dict[str, Any] = {**told, "client": self.client, "informers": self.informers}
-        mirrored: dict[str, Any] = {**common, "cluster": self.cluster, "managed": self.managed, "options": self.options}
-        commands = CommandQueue(**mirrored, claims=self.claims)
+        """Nodes that have to go: the queue that carries that out, and repair, which decides it."""
+        commands = CommandQueue(self._shared, claims=self.claims)
         if not self.options.gates.node_repair:
             return (commands,)
         policies = self.provider.repair_policies()
@@ -281,35 +258,19 @@ class Joiner:
                 for problem in problems
             )
         if self.options.legacy_node_repair:
-            return commands, Health(**common, provider=self.provider, policies=policies)
-        return commands, Repair(
-            **mirrored,
-            catalogs=self.catalogs,
-            commands=commands,
-            vocabulary=self.vocabulary,
-            policies=policies,
-            spread=self._spread,
-        )
+            return commands, Health(self._shared, policies=policies)
+        return commands, Repair(self._shared, commands=commands, policies=policies)
 
     def _pools(self) -> tuple[Controller, ...]:
-        """Pools, and what people say about the market."""
-        doors: dict[str, Any] = {"client": self.client, "informers": self.informers}
-        market: dict[str, Any] = {
-            **doors,
-            "provider": self.provider,
-            "catalogs": self.catalogs,
-            "clock": self.clock,
-            "vocabulary": self.vocabulary,
-            "recorder": self.recorder,
-        }
-        overlays = (OverlayStatus(**market),) if self.options.gates.node_overlay else ()
+        """Pools, overlays and InstanceType settings."""
+        shared = self._shared
         return (
-            Readiness(**doors, clock=self.clock, kinds=self.provider.node_classes()),
-            Validation(**doors, clock=self.clock, vocabulary=self.vocabulary, managed=self.managed),
-            Hash(**doors, managed=self.managed),
-            Counter(**doors, cluster=self.cluster, clock=self.clock, managed=self.managed),
-            *overlays,
-            SettingsStatus(**market),
+            Readiness(shared),
+            Validation(shared),
+            Hash(shared),
+            Counter(shared),
+            *((OverlayStatus(shared),) if self.options.gates.node_overlay else ()),
+            SettingsStatus(shared),
         )
 
     async def run(self) -> None:

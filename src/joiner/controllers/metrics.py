@@ -1,4 +1,4 @@
-"""What is counted and told as things change: how long pods waited, how conditions turned, who let go of what.
+"""Metrics and events on changes of objects: how long pods waited, how conditions turned, which finalizers were removed.
 
 Listeners, not reconcilers: they never write.
 """
@@ -28,7 +28,7 @@ class PodWatch:
     def __init__(self, informers: Informers, cluster: Cluster, metrics: Metrics) -> None:
         self._cluster, self._metrics = cluster, metrics
         self._starting: set[str] = set()
-        """The uids of pods that were pending before our eyes and have not been ready since."""
+        """The uids of pods that were seen pending and have not been ready since."""
         informers.of(Pod).listen(self._heard)
 
     def is_starting(self, pod: Pod) -> bool:
@@ -49,7 +49,7 @@ class PodWatch:
                 self._started(after, after.metadata.creation_timestamp)
 
     def _bound(self, pod: Pod, born: datetime) -> None:
-        """Only what happens before our eyes counts: at a start nobody knows how long ago it was."""
+        """Only what is seen to happen counts: at a start it is not known how long ago it was."""
         moment = _since(pod, "PodScheduled")
         if moment is None:
             return
@@ -128,7 +128,7 @@ class ConditionWatch:
 
 
 def _from_the_start(thing: Any) -> Conditions:
-    """The conditions of an object, with those that it will have and that nobody has written yet."""
+    """The conditions of an object, with those that it will have and that no controller has written yet."""
     conditions: Conditions = thing.status.conditions
     born = thing.metadata.creation_timestamp
     if born is None or not isinstance(thing, CustomObject) or not thing.condition_set.dependents:

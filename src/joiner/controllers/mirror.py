@@ -1,4 +1,4 @@
-"""The mirror: every change that a cache hears of goes into the state of the cluster, in the same breath."""
+"""Connects the caches with `state.Cluster`: it is told of every change before any controller is."""
 
 from joiner.kube.controller import Change
 from joiner.kube.informer import Informers
@@ -7,7 +7,7 @@ from joiner.state.cluster import Cluster
 
 
 def connect(informers: Informers, cluster: Cluster) -> None:
-    """Let the cluster hear of every kind it is made of. Before anybody else listens, so that nobody finds it behind."""
+    """Let the cluster hear of every kind it is made of. Called before any controller listens, so that none finds it behind."""
     for kind in cluster.kinds:
         _follow(informers, kind, cluster)
 

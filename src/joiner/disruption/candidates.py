@@ -15,7 +15,7 @@ Budgets = Mapping[str, Sequence[PodDisruptionBudget]]
 
 
 def is_out_of_reach(each: StateNode) -> bool:
-    """Whether somebody else has the node in hand: it goes, it is being restarted, or it has not come yet."""
+    """Whether another controller is at work on the node: it goes, it is being restarted, or it has not come yet."""
     if each.node is None or each.claim is None or not each.registered:
         return True
     going = each.deleting or each.node.metadata.deletion_timestamp is not None
@@ -42,7 +42,7 @@ def pods_object(pods: Iterable[Pod], budgets: Budgets, now: datetime) -> str:
 def repair_objection(each: StateNode, budgets: Budgets, now: datetime, *, bounded: bool) -> str:
     """Why a broken node must be left alone now; nothing if it may be repaired.
 
-    The node's own do-not-disrupt does not count: nobody is served by a broken node. Pods have no say once the drain has an end.
+    The node's own do-not-disrupt does not count: a broken node serves no pod. Pods have no say once the drain has an end.
     """
     assert each.node is not None
     if each.node.metadata.annotations.get(labels.DO_NOT_REPAIR) == "true":

@@ -18,7 +18,7 @@ _MOST: Final = 10.0
 def eviction_cost(pod: Pod, *, deletion_cost_is_ours: bool = False) -> float:
     """How much worse than an ordinary pod it is to evict this one, by its own word and by its priority.
 
-    Where we write the deletion cost ourselves it says nothing about what people want.
+    Where we write the deletion cost ourselves it says nothing about what users want.
     """
     annotations = pod.metadata.annotations
     text = annotations.get(DISRUPTION_COST)

@@ -1,4 +1,4 @@
-"""The drain of a node: who still has to go, whose turn it is, and when to look again.
+"""The drain of a node: which pods still have to go, which of them now, and when to look again.
 
 Pods leave in four tiers, each only when the one before is gone: plain pods, plain daemons, critical pods, critical daemons.
 Where the node has a deadline, a pod whose own grace period no longer fits before it is taken out of turn, by force.
@@ -30,7 +30,7 @@ class Drain(Value):
     evict: tuple[Pod, ...] = ()
     """Those whose turn it is."""
     force: tuple[Pod, ...] = ()
-    """Those that are deleted without asking anybody."""
+    """Those that are deleted without asking a budget."""
     again_at: datetime | None = None
     """When something may be different although nothing happens."""
 

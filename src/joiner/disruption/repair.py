@@ -1,9 +1,9 @@
-"""Broken nodes: which policies a node's conditions call for, since when, what is to be done, and who is first.
+"""Broken nodes: which policies a node's conditions call for, since when, what is to be done, and which node is first.
 
     condition ─ same type and status in some policy? ─ whose regex finds the reason? ── those policies
                                                               └── nobody's ── the fallback
 
-A policy that applies holds its peace until its toleration is over. Meanwhile it keeps the fallback away all the same.
+A matching policy does nothing before its toleration has elapsed. Meanwhile it keeps the fallback away all the same.
 """
 
 import re
@@ -25,7 +25,7 @@ REBOOT: Final = "RebootNode"
 MOST_BROKEN_PERCENT: Final = 20
 """When more of a pool's nodes are broken, something else is wrong, and replacing nodes would not help."""
 HURRY: Final = timedelta(minutes=30)
-"""Whoever has waited so long counts as one rank more urgent."""
+"""A node that has waited so long counts as one rank more urgent."""
 MOST_REBOOTS: Final = 2
 """How often a machine is restarted within `REBOOT_MEMORY` before it is replaced instead."""
 REBOOT_MEMORY: Final = timedelta(hours=24)
@@ -157,7 +157,7 @@ def _gravity(each: Ailment) -> tuple[bool, int, datetime, str]:
 
 
 def drain_bound(policy: Duration | None, claim: NodeClaim) -> Duration | None:
-    """How long draining may take: the shorter word of policy and claim; nothing if neither says anything."""
+    """How long draining may take: the shorter of what policy and claim say; None if neither says anything."""
     known = [each for each in (policy, claim.spec.termination_grace_period) if each is not None]
     return min(known, default=None)
 

@@ -81,7 +81,7 @@ def _relieved(option: PoolOption, gone: Sequence[StateNode]) -> PoolOption:
     return replace(option, used=resources.subtract(option.used, freed)) if freed else option
 
 
-def rehearsed(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: Snapshot) -> SimulatedPlan:
+def judged(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: Snapshot) -> SimulatedPlan:
     """The plan judged: every pod that loses its place must find one, and not on a node that may never be complete.
 
     Pods that waited before do not matter, and pods of nodes that go already may use what is not complete.

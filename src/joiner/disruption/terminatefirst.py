@@ -1,7 +1,7 @@
 """Nodes that have to go before their replacement can come, because it needs the very place they hold in a reservation.
 
 Pods are never put off to a later plan here, so a plan with the place given back is already the plan that will be made once the
-node is gone: whoever finds a place in it will have one. No stricter way of planning is needed.
+node is gone: a pod that finds a place in it will have one. No stricter way of planning is needed.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def reservation_of(each: StateNode, vocabulary: Vocabulary) -> str:
 def is_full(catalog: Catalog) -> bool:
     """Whether a pool can only buy out of reservations, and nothing is left of them.
 
-    What could be bought otherwise counts even while there is none of it: that may change without anybody's going.
+    What could be bought otherwise counts even while there is none of it: that may change without a node's going.
     """
     return not catalog.eligible and all(offering.reserved for offering in _compatible(catalog))
 
@@ -47,7 +47,7 @@ def _compatible(catalog: Catalog) -> Iterable[Offering]:
 
 
 def credited(options: tuple[PoolOption, ...], reservation: str) -> tuple[PoolOption, ...]:
-    """The same pools with one place more in a reservation; the very same value where nobody offers it."""
+    """The same pools with one place more in a reservation; the very same value where no pool offers it."""
     markets: dict[int, Market] = {}
     richer = tuple(_richer(option, reservation, markets) for option in options)
     return options if all(new is old for new, old in zip(richer, options, strict=True)) else richer

@@ -10,7 +10,7 @@ from joiner.model.meta import KubeObject
 ALONE = Key("", "")
 """The one key of a controller that has no object of its own."""
 AT_WORK: ContextVar[str] = ContextVar("controller", default="")
-"""The name of the controller in whose work something is asked for. Only for those who measure: nobody decides by it."""
+"""The name of the controller in whose work something is asked for. Only for metrics: nothing is decided by it."""
 
 
 class Change(NamedTuple):
@@ -118,6 +118,6 @@ class Reconciler:
         self._wake = wake
 
     def wake(self, key: Key) -> None:
-        """Ask for a reconcile of the key; before a manager has taken it there is nobody to ask."""
+        """Ask for a reconcile of the key; without effect before a manager has taken it."""
         if self._wake is not None:
             self._wake(key)

@@ -1,14 +1,14 @@
-"""What can go wrong at the Kubernetes API, told apart only where somebody does something different about it.
+"""What can go wrong at the Kubernetes API, told apart only where the caller does something different about it.
 
 KubeError
 ├─ NotFound          it is gone
 ├─ AlreadyExists     the name is taken
-├─ Conflict          somebody else wrote first: read again
+├─ Conflict          another client wrote first: read again
 ├─ Invalid           the user's: shows what was wrong
 ├─ EvictionBlocked   a disruption budget says not now
 ├─ Throttled         the server asks for patience
 ├─ Gone              the history is too old: list again
-└─ Unreachable       nobody knows whether it was done
+└─ Unreachable       unknown whether it was done
 """
 
 from collections.abc import Iterable

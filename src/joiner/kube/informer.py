@@ -1,6 +1,6 @@
-"""Caches of the API server's objects, kept current by watching, and told to whoever listens.
+"""Caches of the API server's objects, kept current by watching, and told to listeners.
 
-Reading a cache never waits, and may be a little behind the server. Whoever writes on the word of a cache must survive that.
+Reading a cache never waits, and may be a little behind the server. A write on the word of a cache must survive that.
 """
 
 import asyncio
@@ -156,7 +156,7 @@ class Informer(Generic[K]):
         before = self.store.put(thing)
         if before is None or before.metadata.resource_version != thing.metadata.resource_version:
             replaced = before is not None and before.metadata.uid != thing.metadata.uid
-            if replaced:  # it went and another of its name came while nobody looked
+            if replaced:  # it went and another of its name came while the watch was broken
                 self._tell(Change(before, None))
             self._tell(Change(None if replaced else before, thing))
 
@@ -171,7 +171,7 @@ def _patience(failures: int, error: KubeError | None) -> float:
 
 
 class Informers:
-    """The caches of all kinds that somebody reads, one for each."""
+    """The caches of all kinds that are read, one for each."""
 
     def __init__(
         self,

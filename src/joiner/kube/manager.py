@@ -12,13 +12,13 @@ from joiner.kube.queue import Queue
 from joiner.kube.tasks import Tasks
 
 GRAIN_S: Final = 0.001
-"""A clock counts in whole microseconds: who comes back exactly when asked to may find that it is not time yet."""
+"""A clock counts in whole microseconds: a key that comes back exactly when asked to may find that it is not time yet."""
 Failed = Callable[[str, Key, Exception], None]
 
 IDLE_MOST: Final = 8
 """How many workers of a controller wait for work; more come when there is more to do, and leave again."""
 IN_ONE_GO: Final = 20
-"""After so many keys everybody else has a turn, even if none of them had to wait for anything."""
+"""After so many keys all other tasks have a turn, even if none of them had to wait for anything."""
 CONFLICT_S: Final = 0.05
 """After a conflict the cache needs a moment to hear of the other write."""
 
@@ -86,7 +86,7 @@ class _Running:
             if result.after_s is not None:
                 self.queue.add_after(key, result.after_s + GRAIN_S if result.after_s > 0 else 0.0)
         except (Conflict, NotFound) as error:
-            # Somebody else was faster; the cache will catch up. Back off only if it keeps happening.
+            # Another client was faster; the cache will catch up. Back off only if it keeps happening.
             self.queue.retry(key, soon_s=CONFLICT_S)
             self._failed(self.controller.name, key, error)
         except Throttled as error:
@@ -99,7 +99,7 @@ class _Running:
             self.queue.done(key)
 
     def waking(self, watch: Watch) -> Callable[[Change], None]:
-        """Who is told of every change of what is watched; mostly it wakes nobody."""
+        """Who is told of every change of what is watched; mostly it wakes no controller."""
         keys, settle_s, queue = watch.keys, watch.settle_s, self.queue
 
         def wake(change: Change) -> None:

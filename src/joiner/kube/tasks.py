@@ -19,7 +19,7 @@ class Tasks:
         self._ended: asyncio.Future[None] | None = None
 
     def start(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
-        """Begin a task. One that ends with an error is told to whoever asked for it, or else to the loop."""
+        """Begin a task. One that ends with an error is told to the caller that waits for it, or else to the loop."""
         if self._closed:
             work.close()
             return

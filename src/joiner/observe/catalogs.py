@@ -1,6 +1,6 @@
 """Metrics, by name. Names and labels are an interface: dashboards are built on them.
 
-Counters that sit on a hot path are kept as plain integers by whoever counts, and are only read when somebody scrapes.
+Counters that sit on a hot path are kept as plain integers where they are counted, and are only read when they are scraped.
 """
 
 import math
@@ -99,7 +99,7 @@ class OfferingCollector(Collector):
 
 
 def _offerings(markets: Iterable[Types]) -> tuple[GaugeMetricFamily, ...]:
-    """Where NodeClasses see a type differently, the first one's word holds; an offering is there if anybody can buy it."""
+    """Where NodeClasses see a type differently, the first one's word holds; an offering is there if any pool can buy it."""
     cores, memory, available, price = (
         GaugeMetricFamily(each.name, each.meaning, labels=each.labels) for each in OFFERING_FAMILIES
     )

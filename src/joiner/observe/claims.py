@@ -1,4 +1,4 @@
-"""What is counted whenever somebody decides that a claim has to go."""
+"""What is counted whenever a controller decides that a claim has to go."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Metrics that are read off the state of the cluster when somebody scrapes, and cost nothing until then."""
+"""Metrics that are read off the state of the cluster when they are scraped, and cost nothing until then."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

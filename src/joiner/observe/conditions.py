@@ -78,7 +78,7 @@ def watched_kinds(
 
 
 class ConditionCollector(Collector):
-    """Conditions as they stand when somebody scrapes. Nothing is left of objects that are gone."""
+    """Conditions as they stand when they are scraped. Nothing is left of objects that are gone."""
 
     def __init__(self, clock: Clock, kinds: Mapping[Watched, Objects]) -> None:
         self._clock, self._kinds = clock, kinds

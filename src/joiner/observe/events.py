@@ -1,4 +1,4 @@
-"""Events: what happened to an object, told to people who look at it.
+"""Events: what happened to an object, for users who look at it.
 
 Reasons are an interface. Each has a time within which the same event is not told again; some have a rate that all keep together.
 """
@@ -137,7 +137,7 @@ class Recorder:
         self._wake = asyncio.Event()
         self._number = 0
         self.recent: deque[Told] = deque(maxlen=RECENT)
-        """What was published last, for those who look on."""
+        """What was published last, for tests and simulations."""
 
     def publish(self, thing: KubeObject, reason: str, message: str, *, dedupe: Iterable[str] = ()) -> None:
         """Tell something about an object. What `dedupe` says tells apart events that may follow each other at once."""
@@ -158,7 +158,7 @@ class Recorder:
         self._tell(thing, new.type, f"{message}, {new.message}" if new.message else message)
 
     def finalized(self, thing: KubeObject, finalizer: str) -> None:
-        """Tell that whoever stands behind a finalizer let the object go."""
+        """Tell that the controller behind a finalizer let the object go."""
         self._tell(thing, "Finalized", f"{finalizer} let it go")
 
     def _quieten(self, identity: tuple[str, ...], now: datetime, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """The metrics that controllers count as they work. Names and labels are Karpenter's: dashboards keep working.
 
-What can be read off the state of the cluster (allocatable, usage, pods' phases) is computed when somebody scrapes.
+What can be read off the state of the cluster (allocatable, usage, pods' phases) is computed when it is scraped.
 """
 
 from collections.abc import Iterable

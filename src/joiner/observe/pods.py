@@ -1,4 +1,4 @@
-"""Metrics that name single pods, read off the caches when somebody scrapes. One option leaves all of them out."""
+"""Metrics that name single pods, read off the caches when they are scraped. One option leaves all of them out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime

@@ -20,7 +20,7 @@ from joiner.observe.metrics import Metrics
 
 T = TypeVar("T")
 _NOBODY: Final = str
-"""Makes the empty name: the call is about no pool, or nobody knows about which."""
+"""Makes the empty name: the call is about no pool, or it is not known about which."""
 
 _ERRORS: Final = (
     (InsufficientCapacity, "InsufficientCapacityError"),

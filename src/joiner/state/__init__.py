@@ -1,1 +1,1 @@
-"""What there is: the mirror of the cluster, folded from watch events and our own bookkeeping. The one big mutable thing."""
+"""The state of the cluster, built from watch events and our own bookkeeping."""

@@ -1,9 +1,9 @@
 """What only we know, because we did it: promises, decisions and times that no API object carries.
 
-All of it may be lost. Whoever relies on it finds out again, at worst by doing a thing a second time that is harmless twice.
+All of it may be lost: docs/design/state-and-restarts.md says what follows from that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -49,9 +49,10 @@ class Bookkeeping:
         self._promised: dict[str, dict[PodKey, None]] = {}
         self._reserved: dict[str, int] = {}
         self._launching: set[str] = set()
-        self._settled: list[SettledClaim] = []
+        self.on_settled: list[Callable[[SettledClaim], None]] = []
+        """Called with each claim that we wrote once it got its machine, or is gone without one."""
         self.marked: set[str] = set()
-        """Claims and claimless nodes that somebody has decided to remove."""
+        """Claims and claimless nodes that a controller has decided to remove."""
         self.buffered: Mapping[str, int] = {}
         """Node to how many virtual pods of buffers count on it."""
 
@@ -75,19 +76,15 @@ class Bookkeeping:
             self._times[key].claim = ""
 
     def launching(self, claim: str) -> None:
-        """We wrote a claim: somebody will ask what became of it."""
+        """We wrote a claim: listeners will be told what became of it."""
         self._launching.add(claim)
 
     def launched(self, claim: str, *, failed: bool = False) -> None:
         """A claim got its machine, or is gone without one."""
         if claim in self._launching:
             self._launching.discard(claim)
-            self._settled.append(SettledClaim(claim, not failed))
-
-    def settled(self) -> tuple[SettledClaim, ...]:
-        """What became of claims that we wrote since this was last asked, in order."""
-        settled, self._settled = tuple(self._settled), []
-        return settled
+            for listener in self.on_settled:
+                listener(SettledClaim(claim, not failed))
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

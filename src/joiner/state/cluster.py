@@ -1,7 +1,7 @@
-"""The mirror of the cluster: changes of API objects and our own decisions go in, frozen pictures come out.
+"""The state of the cluster: changes of API objects and our own decisions go in, frozen snapshots come out.
 
-A picture costs what changed since the last one. It depends on what the objects are, never on the order in which they came, and
-all of it but the books is there again as soon as the objects have been listed.
+A snapshot costs what changed since the last one. It depends on what the objects are, never on the order in which they came, and
+all of it but the bookkeeping is there again as soon as the objects have been listed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +21,7 @@ from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.workload import DaemonSet
+from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Storage
 from joiner.state.bookkeeping import Bookkeeping, PodTimes, SettledClaim
 from joiner.state.managed import Managed
@@ -28,15 +29,15 @@ from joiner.state.podindex import PodIndex, PodKey
 from joiner.state.pods import daemon, must_move, protected_until
 from joiner.state.snapshot import Snapshot
 from joiner.state.snapshotparts import SnapshotParts, kept
-from joiner.state.statenode import NodeWithClaim, StateNode, Tenant, state_node
-from joiner.state.storage import LiveShelf
+from joiner.state.statenode import BoundPod, NodeWithClaim, StateNode, state_node
+from joiner.state.storage import LiveVolumeIndex
 
 METADATA_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
 LAUNCH_PATIENCE: Final = timedelta(seconds=30)
-"""How long everybody waits for a claim to be launched, so that its room is known. After that the others go on without it."""
+"""How long plans wait for a claim to be launched, so that its room is known. After that they are made without it."""
 
-PATIENT: Final = 2
+DISAPPOINTMENTS_ALLOWED: Final = 2
 """So often a pod may be disappointed before it has to wait."""
 REST_LEAST: Final = timedelta(minutes=2)
 REST_MOST: Final = timedelta(hours=1)
@@ -71,13 +72,13 @@ class Cluster:
         self._claim_at: dict[str, str] = {}
         self._of_pool: dict[str, dict[str, None]] = {}
         self._unlaunched: dict[str, None] = {}
-        self._tenants = PodIndex()
-        self._shelf = LiveShelf(vocabulary)
+        self._pods = PodIndex()
+        self._volumes = LiveVolumeIndex(vocabulary)
         self._volume_limits: dict[str, Mapping[str, int]] = {}
         self._budgets: dict[str, dict[str, PodDisruptionBudget]] = {}
         self._daemon_sets: dict[PodKey, DaemonSet] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._books = Bookkeeping()
+        self._bookkeeping = Bookkeeping()
         self._dirty: dict[str, None] = {}
         self._view = SnapshotParts()
         self._generation = 0
@@ -98,7 +99,7 @@ class Cluster:
 
     @property
     def kinds(self) -> tuple[type[KubeObject], ...]:
-        """The kinds of objects that the picture is made of."""
+        """The kinds of objects that the state is made of."""
         return tuple(self._folds)
 
     def apply(self, kind: type[KubeObject], before: KubeObject | None, after: KubeObject | None) -> None:
@@ -116,11 +117,11 @@ class Cluster:
             return
         if node is None:
             if self._nodes.pop(name, None) is not None and name not in self._claims:
-                self._books.forget(name)
+                self._bookkeeping.forget(name)
         else:
             self._nodes[name] = node
-        patient = self._managed is not None  # of a file nobody will say more later
-        self._move(name, self._node_at, _node_key(node, patient=patient), lambda slot: slot.nodes)
+        awaits_labels = self._managed is not None  # of nodes in a file no more is heard later
+        self._move(name, self._node_at, _node_key(node, awaits_labels=awaits_labels), lambda slot: slot.nodes)
 
     def _fold_claim(self, key: PodKey, claim: NodeClaim | None) -> None:
         name = key[1]
@@ -132,10 +133,10 @@ class Cluster:
             self._of_pool[_pool_of(old)].pop(name, None)
             self._unlaunched.pop(name, None)
         if old is not None and not old.status.provider_id and (claim is None or claim.status.provider_id):
-            self._books.launched(name, failed=claim is None)
+            self._bookkeeping.launched(name, failed=claim is None)
         if claim is None:
             if self._claims.pop(name, None) is not None:
-                self._books.forget(name)
+                self._bookkeeping.forget(name)
         else:
             self._claims[name] = claim
             self._of_pool.setdefault(_pool_of(claim), {})[name] = None
@@ -170,20 +171,20 @@ class Cluster:
     # -- pods and what belongs to them --------------------------------------------------------------------------------
 
     def _fold_pod(self, key: PodKey, pod: Pod | None) -> None:
-        old = self._tenants.get(key)
-        if not self._tenants.put(key, pod):
+        old = self._pods.get(key)
+        if not self._pods.put(key, pod):
             return
         self._generation += 1
         for each in (old, pod):
             if each is not None and each.spec.node_name:
                 self._touch_node(each.spec.node_name)
-        times = self._books.times(key)
+        times = self._bookkeeping.times(key)
         if times is None:
             return
         if times.claim in self._claim_at:
             self._touch(self._claim_at[times.claim])
         if pod is None or pod.metadata.uid != times.uid:
-            self._books.forget_pod(key)
+            self._bookkeeping.forget_pod(key)
 
     def _fold_daemon_set(self, key: PodKey, daemon_set: DaemonSet | None) -> None:
         old = self._daemon_sets.pop(key, None)
@@ -193,17 +194,17 @@ class Cluster:
             self._generation += 1
 
     def _fold_volume_claim(self, key: PodKey, claim: PersistentVolumeClaim | None) -> None:
-        if self._shelf.put_claim(key, claim):
-            self._storage_moved(self._tenants.users((key,)))
+        if self._volumes.put_claim(key, claim):
+            self._storage_moved(self._pods.users((key,)))
 
     def _fold_volume(self, key: PodKey, volume: PersistentVolume | None) -> None:
-        claims = self._shelf.put_volume(key[1], volume)
+        claims = self._volumes.put_volume(key[1], volume)
         if claims:
-            self._storage_moved(self._tenants.users(claims))
+            self._storage_moved(self._pods.users(claims))
 
     def _fold_storage_class(self, key: PodKey, storage_class: StorageClass | None) -> None:
-        self._shelf.put_class(key[1], storage_class)
-        self._storage_moved(self._tenants.with_volumes())
+        self._volumes.put_class(key[1], storage_class)
+        self._storage_moved(self._pods.with_volumes())
 
     def _storage_moved(self, pods: Iterable[Pod]) -> None:
         self._generation += 1
@@ -239,10 +240,10 @@ class Cluster:
 
     def created(self, claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> None:
         """A claim was written for these pods. It counts at once, though no watch has told of it yet."""
-        self._books.launching(claim.name)
+        self._bookkeeping.launching(claim.name)
         known = self._claims.get(claim.name)
         if known is not None and known.status.provider_id:  # the watch was faster than the answer
-            self._books.launched(claim.name)
+            self._bookkeeping.launched(claim.name)
         if known is None:
             self._fold_claim(("", claim.name), claim)
             self._unseen[claim.name] = now
@@ -254,71 +255,102 @@ class Cluster:
         return tuple(sorted(name for name, written in self._unseen.items() if written <= before))
 
     def forget_unseen(self, name: str) -> None:
-        """A claim that no watch has told of is gone: it was deleted before anybody looked."""
+        """A claim that no watch has told of is gone: it was deleted before the cache saw it."""
         if name in self._unseen:
             self._fold_claim(("", name), None)
 
     def promise(self, pod: Pod, claim: str, now: datetime) -> None:
         """The pod has its place on the node of a claim. While that is not launched the pod is not planned for again."""
-        known = self._tenants.get((pod.metadata.namespace, pod.name))
+        known = self._pods.get((pod.metadata.namespace, pod.name))
         if known is None or known.metadata.uid != pod.metadata.uid:
             return
-        self._books.promise(
+        self._bookkeeping.promise(
             pod, claim, now, known.spec.node_name, again=not known.spec.node_name and self._is_disappointed(pod, claim)
         )
         if claim in self._claim_at:
             self._touch(self._claim_at[claim])
 
     def _is_disappointed(self, pod: Pod, claim: str) -> bool:
-        times = self._books.times((pod.metadata.namespace, pod.name))
+        times = self._bookkeeping.times((pod.metadata.namespace, pod.name))
         before = self._claims.get(times.claim) if times is not None and times.claim != claim else None
         return before is not None and is_true(before.status.conditions, REGISTERED)
 
     def rests_until(self, pod: Pod) -> datetime | None:
         """Until when nothing is bought for a pod, because nodes that were did not take it, once and again.
 
-        Somebody is wrong about what such nodes have, and buying more of them at once would only cost money.
+        Their catalogue or their node is wrong about what such nodes have, and buying more of them at once would only cost money.
         """
-        times = self._books.times((pod.metadata.namespace, pod.name))
-        if times is None or times.uid != pod.metadata.uid or times.disappointed < PATIENT or times.promised_at is None:
+        times = self._bookkeeping.times((pod.metadata.namespace, pod.name))
+        if (
+            times is None
+            or times.uid != pod.metadata.uid
+            or times.disappointed < DISAPPOINTMENTS_ALLOWED
+            or times.promised_at is None
+        ):
             return None
-        doublings = min(times.disappointed - PATIENT, 10)
+        doublings = min(times.disappointed - DISAPPOINTMENTS_ALLOWED, 10)
         return times.promised_at + min(REST_MOST, REST_LEAST * (1 << doublings))
 
     def promised(self, claim: str) -> tuple[Pod, ...]:
         """The living pods without a node that were promised to a claim."""
-        found = (self._tenants.get(key) for key in self._books.promised(claim))
+        found = (self._pods.get(key) for key in self._bookkeeping.promised(claim))
         return tuple(pod for pod in found if pod is not None and not pod.spec.node_name)
 
     def nominate(self, name: str, until: datetime) -> None:
         """Pods were promised room on a node, or on the node of a claim: it is left alone until then."""
-        self._books.nominate(self._known_as(name), until)
+        self._bookkeeping.nominate(self._known_as(name), until)
+
+    def nominate_all(self, plan: Plan, pods: Mapping[str, Pod], until: datetime) -> None:
+        """Nominate the nodes that a plan gives to any of these pods, by their name in the plan."""
+        for name, placed in plan.placements.items():
+            if any(pod in pods for pod in placed):
+                self.nominate(name, until)
+
+    def record(self, plan: Plan, pods: Mapping[str, Pod], now: datetime, until: datetime) -> tuple[timedelta, ...]:
+        """Remember what a plan gives these pods; tells how long those had waited that no plan had tried before."""
+        placed = {key for keys in plan.placements.values() for key in keys}
+        placed.update(key for claim in plan.claims for key in claim.pods)
+        waited: list[timedelta] = []
+        for key, pod in pods.items():
+            times = self.acknowledge(pod, now)
+            if times.attempted is None:
+                times.attempted = now
+                waited.append(now - times.seen)
+            if key in placed and times.schedulable is None:
+                times.schedulable = now
+        self.nominate_all(plan, pods, until)
+        unlaunched = {each.name for each in self.snapshot(now).unlaunched}
+        for name, keys in plan.placements.items():
+            for key in keys:
+                if name in unlaunched and key in pods:
+                    self.promise(pods[key], name, now)
+        return tuple(waited)
 
     def is_nominated(self, name: str, now: datetime) -> bool:
         """Whether pods were promised room there not long ago."""
-        return self._books.is_nominated(self._known_as(name), now)
+        return self._bookkeeping.is_nominated(self._known_as(name), now)
 
     def mark_for_deletion(self, *names: str) -> None:
-        """Somebody has decided to remove these, by name of claim or node or by provider id: their pods need other places."""
+        """A controller has decided to remove these, by name of claim or node or by provider id: their pods need other places."""
         for name in names:
-            self._books.marked.add(self._known_as(name))
+            self._bookkeeping.marked.add(self._known_as(name))
             self._touch(self._key_of(name))
 
     def unmark_for_deletion(self, *names: str) -> None:
         """They stay after all."""
         for name in names:
-            self._books.marked.discard(self._known_as(name))
+            self._bookkeeping.marked.discard(self._known_as(name))
             self._touch(self._key_of(name))
 
     def is_marked(self, name: str) -> bool:
-        """Whether somebody has decided to remove it."""
-        return self._known_as(name) in self._books.marked
+        """Whether a controller has decided to remove it."""
+        return self._known_as(name) in self._bookkeeping.marked
 
     def _key_of(self, name: str) -> str:
         return self._claim_at.get(name) or self._node_at.get(name) or name
 
     def _known_as(self, name: str) -> str:
-        """The name a node has in the books: its claim's, if it has one."""
+        """The name a node has in the bookkeeping: its claim's, if it has one."""
         slot = self._slots.get(self._key_of(name))
         if slot is None:
             return name
@@ -326,61 +358,61 @@ class Cluster:
 
     def acknowledge(self, pod: Pod, now: datetime) -> PodTimes:
         """A pod waits for us; gives how far we have come with it."""
-        return self._books.seen(pod, now)
+        return self._bookkeeping.seen(pod, now)
 
     def times(self, namespace: str, name: str) -> PodTimes | None:
         """How far we have come with a pod, if we know it."""
-        return self._books.times((namespace, name))
+        return self._bookkeeping.times((namespace, name))
 
     def all_times(self) -> tuple[tuple[PodKey, PodTimes], ...]:
         """How far we have come with every pod that waited for us, by namespace and name."""
-        return tuple(sorted(self._books.all_times(), key=lambda each: each[0]))
+        return tuple(sorted(self._bookkeeping.all_times(), key=lambda each: each[0]))
 
     def buffer(self, counts: Mapping[str, int]) -> None:
         """How many virtual pods of buffers count on each node."""
-        self._books.buffered = dict(counts)
+        self._bookkeeping.buffered = dict(counts)
 
     def buffered(self, name: str) -> int:
         """How many virtual pods of buffers count on a node."""
-        return self._books.buffered.get(name, 0)
+        return self._bookkeeping.buffered.get(name, 0)
 
     def claims_of(self, pool: str) -> tuple[NodeClaim, ...]:
         """The claims of a pool, by name; those that go among them."""
         return tuple(self._claims[name] for name in sorted(self._of_pool.get(pool, ())))
 
-    def settled(self) -> tuple[SettledClaim, ...]:
-        """What became of claims that we wrote since this was last asked, in order. Only one may ask."""
-        return self._books.settled()
+    def on_settled(self, listener: Callable[[SettledClaim], None]) -> None:
+        """Have a listener told what became of every claim that we wrote, in order."""
+        self._bookkeeping.on_settled.append(listener)
 
     def reserve(self, pool: str, wanted: int, limit: int | None) -> int:
         """Take up to so many nodes of what a pool's limit leaves, claims that go counted; gives how many were left."""
         left = wanted if limit is None else limit - len(self._of_pool.get(pool, ()))
-        return self._books.reserve(pool, wanted, left) if limit is not None else wanted
+        return self._bookkeeping.reserve(pool, wanted, left) if limit is not None else wanted
 
     def release(self, pool: str, count: int) -> None:
         """Give back what was reserved: the claims are written, or will not be."""
-        self._books.release(pool, count)
+        self._bookkeeping.release(pool, count)
 
-    # -- the picture --------------------------------------------------------------------------------------------------
+    # -- snapshots --------------------------------------------------------------------------------------------------
 
     def synced(self, now: datetime) -> bool:
         """Whether what is known of every claim is enough to plan by.
 
-        Nobody waits for a claim whose launch fails or takes long: one bad pool must not hold up the others.
+        No plan waits for a claim whose launch fails or takes long: one bad pool must not hold up the others.
         """
         return not any(_awaits_launch(self._claims[name], now) for name in self._unlaunched)
 
     def usage(self, pool: str) -> Resources:
-        """What the nodes of a pool have together, `nodes` among it, without taking a whole picture."""
+        """What the nodes of a pool have together, `nodes` among it, without taking a whole snapshot."""
         self._refresh()
         return self._view.used_by(pool)
 
     def storage_of(self, pods: Iterable[Pod]) -> Storage:
         """What the volumes of some pods lead to."""
-        return self._shelf.storage_of(pods)
+        return self._volumes.storage_of(pods)
 
     def snapshot(self, now: datetime) -> Snapshot:
-        """The picture of this moment. It moves with every change, and when a pod's protection ends with time."""
+        """The snapshot of this moment. It moves with every change, and when a pod's protection ends with time."""
         if self._last is not None and self._last.generation == self._generation:
             if self._holds_until is None or now < self._holds_until:
                 return self._last
@@ -398,7 +430,7 @@ class Cluster:
     def _built(self, key: str, slot: _Slot) -> StateNode:
         node = self._nodes[min(slot.nodes)] if slot.nodes else None
         claim = self._claims[min(slot.claims)] if slot.claims else None
-        here = self._tenants.on(node.name) if node is not None else ()
+        here = self._pods.on(node.name) if node is not None else ()
         member = NodeWithClaim(node, claim)
         if claim is not None and not member.launched:
             here = (*here, *self._held(claim))
@@ -407,19 +439,19 @@ class Cluster:
             key,
             member,
             here,
-            marked=known_as in self._books.marked,
-            shelf=self._shelf,
+            marked=known_as in self._bookkeeping.marked,
+            index=self._volumes,
             volume_limits=self._volume_limits.get(node.name, _NO_LIMITS) if node is not None else _NO_LIMITS,
             vocabulary=self._vocabulary,
         )
 
-    def _held(self, claim: NodeClaim) -> Iterable[Tenant]:
+    def _held(self, claim: NodeClaim) -> Iterable[BoundPod]:
         """The pods that wait for the node of a claim, as if they were there."""
-        if claim.metadata.deletion_timestamp is None and claim.name not in self._books.marked:
-            for key in self._books.promised(claim.name):
-                pod = self._tenants.get(key)
+        if claim.metadata.deletion_timestamp is None and claim.name not in self._bookkeeping.marked:
+            for key in self._bookkeeping.promised(claim.name):
+                pod = self._pods.get(key)
                 if pod is not None and self._is_held(key, pod):
-                    yield Tenant(pod).bound_to(claim.name)
+                    yield BoundPod(pod).bound_to(claim.name)
 
     def _taken(self, now: datetime) -> Snapshot:
         view, before = self._view, self._last or Snapshot(generation=-1)
@@ -429,7 +461,7 @@ class Cluster:
             replace(pod, spec=replace(pod.spec, node_name="")) for pod in moving if not self._is_held(_key(pod), pod)
         )
         bound = view.bound(moving)
-        daemons = tuple(daemon(self._daemon_sets[key], self._tenants.newest(key)) for key in sorted(self._daemon_sets))
+        daemons = tuple(daemon(self._daemon_sets[key], self._pods.newest(key)) for key in sorted(self._daemon_sets))
         return Snapshot(
             generation=self._generation,
             nodes=view.nodes(),
@@ -443,7 +475,7 @@ class Cluster:
             used=kept(before.used, view.used()),
             unlaunched=view.unlaunched(),
             namespaces=self._namespaces,
-            storage=kept(before.storage, self._shelf.storage_of((*waiting, *evicted))),
+            storage=kept(before.storage, self._volumes.storage_of((*waiting, *evicted))),
         )
 
     def _moving(self, now: datetime) -> tuple[tuple[Pod, ...], datetime | None]:
@@ -462,14 +494,14 @@ class Cluster:
         """The pods that wait, and of these apart those that a machine is being bought for."""
         waiting: list[Pod] = []
         held: list[Pod] = []
-        for key, pod in sorted(self._tenants.waiting.items(), key=lambda each: each[0]):
+        for key, pod in sorted(self._pods.waiting.items(), key=lambda each: each[0]):
             (held if self._is_held(key, pod) else waiting).append(pod)
         return tuple(waiting), tuple(held)
 
     def _is_held(self, key: PodKey, pod: Pod) -> bool:
         """Whether a machine is being bought for the pod."""
-        times = self._books.times(key)
-        if times is None or times.claim not in self._unlaunched or times.claim in self._books.marked:
+        times = self._bookkeeping.times(key)
+        if times is None or times.claim not in self._unlaunched or times.claim in self._bookkeeping.marked:
             return False
         if pod.spec.node_name != times.moved_from or not podrules.is_reschedulable(pod):
             return False
@@ -480,12 +512,12 @@ def _key(pod: Pod) -> PodKey:
     return (pod.metadata.namespace, pod.name)
 
 
-def _node_key(node: Node | None, *, patient: bool) -> str:
+def _node_key(node: Node | None, *, awaits_labels: bool) -> str:
     """Where a node stands. One of ours is not looked at before it says which machine and of which type it is."""
     if node is None:
         return ""
     own = node.metadata.labels
-    if not own.get(labels.NODEPOOL) or not patient:
+    if not own.get(labels.NODEPOOL) or not awaits_labels:
         return node.spec.provider_id or f"node/{node.name}"
     known = own.get(labels.INSTANCE_TYPE) or own.get(labels.INITIALIZED)
     return node.spec.provider_id if known else ""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from joiner.model import podrules
 from joiner.model.pod import Pod
 from joiner.state.pods import age_order, daemon_owner
-from joiner.state.statenode import Tenant
+from joiner.state.statenode import BoundPod
 from joiner.state.storage import ClaimKey, claims_of
 
 PodKey = tuple[str, str]
@@ -17,7 +17,7 @@ class PodIndex:
 
     def __init__(self) -> None:
         self._pods: dict[PodKey, Pod] = {}
-        self._on: dict[str, dict[PodKey, Tenant]] = {}
+        self._on: dict[str, dict[PodKey, BoundPod]] = {}
         self._using: dict[ClaimKey, dict[PodKey, None]] = {}
         self._of_daemon: dict[PodKey, dict[PodKey, Pod]] = {}
         self._newest: dict[PodKey, Pod] = {}
@@ -25,10 +25,10 @@ class PodIndex:
         """Pods that wait for a node that we could bring."""
 
     def get(self, key: PodKey) -> Pod | None:
-        """The pod of that name, as far as it matters to anybody."""
+        """The pod of that name, as far as it matters."""
         return self._pods.get(key)
 
-    def on(self, node: str) -> tuple[Tenant, ...]:
+    def on(self, node: str) -> tuple[BoundPod, ...]:
         """The pods of a node that have not ended, by namespace and name."""
         here = self._on.get(node)
         return tuple(here[key] for key in sorted(here)) if here else ()
@@ -86,7 +86,7 @@ class PodIndex:
         elif self._newest[daemon_set] is gone:
             self._newest[daemon_set] = max(living.values(), key=age_order)
 
-    def _arrive(self, key: PodKey, pod: Pod, was: Tenant | None) -> None:
+    def _arrive(self, key: PodKey, pod: Pod, was: BoundPod | None) -> None:
         self._pods[key] = pod
         if podrules.is_terminal(pod):
             return
@@ -96,7 +96,7 @@ class PodIndex:
             if podrules.is_provisionable(pod) and podrules.is_active(pod):
                 self.waiting[key] = pod
             return
-        self._on.setdefault(node, {})[key] = Tenant(pod, was)
+        self._on.setdefault(node, {})[key] = BoundPod(pod, was)
         for claim in claims_of(pod):
             self._using.setdefault(claim, {})[key] = None
 
@@ -112,7 +112,7 @@ class PodIndex:
 
 
 def same(old: Pod, new: Pod) -> bool:
-    """Whether a pod changed in nothing that anybody here asks about: times of probes and messages come and go."""
+    """Whether a pod changed in nothing that is asked about here: times of probes and messages come and go."""
     before, after = old.metadata, new.metadata
     return (
         before.uid == after.uid

@@ -38,7 +38,7 @@ def protected_until(pod: Pod, now: datetime) -> datetime | None:
 
 
 def declines_us(pod: Pod) -> bool:
-    """Whether the pod asks for nodes that belong to no pool: it is not for us, and nobody needs to be told."""
+    """Whether the pod asks for nodes that belong to no pool: it is not for us, and needs no event."""
     required = pod.spec.affinity.node_affinity.required
     terms = required.node_selector_terms if required is not None else ()
     asked = (each for term in terms for each in term.match_expressions)

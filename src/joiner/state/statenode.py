@@ -21,12 +21,12 @@ TERMINATING: Final = "InstanceTerminating"
 REBOOTING: Final = "Rebooting"
 
 
-class Tenant:
+class BoundPod:
     """A pod on a node, with what is asked again and again about it worked out once."""
 
     __slots__ = ("daemon", "key", "pod", "ports", "requests")
 
-    def __init__(self, pod: Pod, before: "Tenant | None" = None) -> None:
+    def __init__(self, pod: Pod, before: "BoundPod | None" = None) -> None:
         """The pod; and the same one as it was before, if it is known: mostly it still takes what it took."""
         self.pod = pod
         self.key = (pod.metadata.namespace, pod.name)
@@ -38,9 +38,9 @@ class Tenant:
         else:
             self.requests, self.ports = of_pod(pod), host_ports(pod.spec)
 
-    def bound_to(self, node: str) -> "Tenant":
+    def bound_to(self, node: str) -> "BoundPod":
         """The same pod as if it were on that node already."""
-        return Tenant(replace(self.pod, spec=replace(self.pod.spec, node_name=node)))
+        return BoundPod(replace(self.pod, spec=replace(self.pod.spec, node_name=node)))
 
 
 def _takes_the_same(before: Pod, after: Pod) -> bool:
@@ -73,7 +73,7 @@ class StateNode(Value):
     registered: bool
     initialized: bool
     deleting: bool
-    """Whether the node goes, by its own deletion or because somebody has decided so."""
+    """Whether the node goes, by its own deletion or because a controller has decided so."""
     existing: ExistingNode
     """The same as a place for pods."""
 
@@ -155,18 +155,18 @@ class NodeWithClaim:
 def state_node(
     key: str,
     member: NodeWithClaim,
-    tenants: Iterable[Tenant],
+    pods: Iterable[BoundPod],
     *,
     marked: bool,
-    shelf: VolumeIndex,
+    index: VolumeIndex,
     volume_limits: Mapping[str, int],
     vocabulary: Vocabulary,
 ) -> StateNode:
-    """Everything that follows from a node, its claim and its pods. The tenants come by namespace and name."""
-    here = tuple(tenants)
+    """Everything that follows from a node, its claim and its pods. The pods come by namespace and name."""
+    here = tuple(pods)
     volumes: dict[str, frozenset[str]] = {}
     for each in here:
-        for driver, claims in shelf.volumes_of(each.pod).attachments.items():
+        for driver, claims in index.volumes_of(each.pod).attachments.items():
             volumes[driver] = volumes.get(driver, frozenset()) | claims
     name, found = member.name, member.labels(vocabulary)
     existing = ExistingNode(

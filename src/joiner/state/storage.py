@@ -20,8 +20,8 @@ def claims_of(pod: Pod) -> tuple[ClaimKey, ...]:
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
 
-class LiveShelf(VolumeIndex):
-    """A shelf that objects are put on and taken from."""
+class LiveVolumeIndex(VolumeIndex):
+    """A volume index that objects are added to and removed from."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(Storage(), vocabulary)

@@ -1,4 +1,4 @@
-"""What claims count against the limits of their pool before anybody knows which machine they will be."""
+"""What claims count against the limits of their pool before it is known which machine they will be."""
 
 from collections.abc import Iterable, Mapping
 

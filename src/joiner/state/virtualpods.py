@@ -10,7 +10,7 @@ from joiner.model.podrequests import of_spec
 from joiner.model.quantity import Quantity
 
 LOWEST_PRIORITY: Final = -(2**31)
-"""Nobody is refused a place in favour of a virtual pod."""
+"""No real pod is refused a place in favour of a virtual one."""
 FAKE_POD: Final = "karpenter.sh/capacity-buffer-fake-pod"
 BUFFER_NAME: Final = "karpenter.sh/capacity-buffer-name"
 BUFFER_NAMESPACE: Final = "karpenter.sh/capacity-buffer-namespace"

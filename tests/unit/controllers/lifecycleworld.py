@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests.builders import node_pool
+from tests.unit.controllers.sharedparts import shared
 
 from joiner.catalog.build import NO_ADJUSTMENTS
 from joiner.cloud.catalogcache import Catalogs
@@ -101,32 +102,28 @@ class LifeWorld:
         catalogs = Catalogs(self.provider, lambda: NO_ADJUSTMENTS, self.clock)
         self.metrics = Metrics()
         self.recorder = Recorder(client, self.clock)
-        told: dict[str, Any] = {"recorder": self.recorder, "metrics": self.metrics}
-        base: dict[str, Any] = {"client": client, "informers": informers, "clock": self.clock}
-        cloud: dict[str, Any] = {**base, "provider": self.provider}
-        self.evictions = EvictionQueue(**base, **told)
-        words = self.provider.vocabulary()
+        common = shared(
+            client,
+            informers,
+            self.clock,
+            self.provider,
+            catalogs=catalogs,
+            recorder=self.recorder,
+            metrics=self.metrics,
+            options=self.options,
+        )
+        self.evictions = EvictionQueue(common)
         controllers = (
-            Lifecycle(
-                **cloud,
-                **told,
-                catalogs=catalogs,
-                options=self.options,
-                vocabulary=words,
-                health=self.health,
-                planned_pods=lambda claim: self.planned.get(claim, ()),
-            ),
-            Termination(**cloud, **told, evictions=self.evictions),
+            Lifecycle(common, health=self.health, planned_pods=lambda claim: self.planned.get(claim, ())),
+            Termination(common, evictions=self.evictions),
             self.evictions,
-            Expiration(**cloud, metrics=self.metrics),
-            ClaimGarbageCollection(**cloud, metrics=self.metrics),
-            Consistency(**cloud, recorder=self.recorder),
-            PodEvents(**cloud),
-            ClaimHydration(client=client, informers=informers, provider=self.provider),
-            NodeHydration(client=client, informers=informers, provider=self.provider),
-            ReservationEnds(
-                client=client, informers=informers, provider=self.provider, catalogs=catalogs, vocabulary=words
-            ),
+            Expiration(common),
+            ClaimGarbageCollection(common),
+            Consistency(common),
+            PodEvents(common),
+            ClaimHydration(common),
+            NodeHydration(common),
+            ReservationEnds(common),
         )
         self.manager = Manager(informers, controllers, self._failed)
         self._task = asyncio.get_running_loop().create_task(self.manager.run(), name="joiner")

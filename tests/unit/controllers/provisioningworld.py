@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.apiworld import Served, served
 from tests.builders import SHELF, VOCABULARY, node_pool, pod
+from tests.unit.controllers.sharedparts import shared
 
 from joiner.catalog.build import Adjustments
 from joiner.catalog.market import InstanceType
@@ -19,6 +20,7 @@ from joiner.controllers.indexes import INDEXES
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.buffers import VirtualPods
 from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
+from joiner.controllers.provisioning.launchretries import LaunchRetries
 from joiner.controllers.provisioning.provisioner import NodeTrigger, PodTrigger, Provisioner
 from joiner.kube.client import Key
 from joiner.kube.controller import Controller
@@ -36,7 +38,11 @@ from joiner.model.pod import Pod, PodCondition, PodStatus
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
+from joiner.scheduling.effort import Effort
+from joiner.scheduling.plan import Plan
 from joiner.scheduling.pods.defaultspread import Defaults
+from joiner.scheduling.problem import Problem
+from joiner.scheduling.schedule import schedule
 from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.virtualtime import EPOCH
 from joiner.state.cluster import Cluster
@@ -102,50 +108,39 @@ class Workshop:
         self.adjustments = Adjustments()
         self.catalogs = Catalogs(self.shop, lambda: self.adjustments, self.clock)
         self.batcher = Batcher(idle_s=options.batch_idle_duration, most_s=options.batch_max_duration)
-        self.claims_writer = ClaimWriter(
-            client=self.client,
+        self.shared = shared(
+            self.client,
+            self.informers,
+            self.clock,
+            self.shop,
             cluster=self.cluster,
-            clock=self.clock,
+            catalogs=self.catalogs,
+            recorder=self.recorder,
             metrics=self.metrics,
-            vocabulary=VOCABULARY,
-            random=Random(1),
+            options=options,
+            default_spread=spread or {},
+            compute=self._compute,
         )
-        self.room = (
-            VirtualPods(client=self.client, informers=self.informers, cluster=self.cluster, clock=self.clock)
-            if buffered
-            else None
-        )
+        retries = LaunchRetries(self.clock)
+        self.cluster.on_settled(retries.learn)
+        self.claims_writer = ClaimWriter(self.shared, retries=retries, random=Random(1))
+        self.room = VirtualPods(self.shared) if buffered else None
         self.failures: list[tuple[str, Key, Exception]] = []
         self.plans = 0
         controllers: list[Controller] = [
-            PodTrigger(informers=self.informers, cluster=self.cluster, batcher=self.batcher, clock=self.clock),
+            PodTrigger(self.shared, batcher=self.batcher),
             NodeTrigger(batcher=self.batcher),
-            Provisioner(
-                informers=self.informers,
-                cluster=self.cluster,
-                managed=self.managed,
-                catalogs=self.catalogs,
-                claims=self.claims_writer,
-                batcher=self.batcher,
-                clock=self.clock,
-                recorder=self.recorder,
-                metrics=self.metrics,
-                options=options,
-                vocabulary=VOCABULARY,
-                room=self.room,
-                spread=spread,
-                compute=self._compute,
-            ),
-            Unseen(client=self.client, cluster=self.cluster, clock=self.clock, claims=self.claims_writer),
+            Provisioner(self.shared, claims=self.claims_writer, batcher=self.batcher, room=self.room, retries=retries),
+            Unseen(self.shared, claims=self.claims_writer),
             *more(self),
         ]
         for kind in (NodePool, NodeClaim):
             self.informers.of(kind)
         self.manager = Manager(self.informers, controllers, lambda *failure: self.failures.append(failure))
 
-    async def _compute(self, function: Callable[[Any], Any], question: Any) -> Any:
+    async def _compute(self, problem: Problem, effort: Effort | None) -> Plan:
         self.plans += 1
-        return function(question)
+        return schedule(problem, effort=effort)
 
     # -- the world ----------------------------------------------------------------------------------------------------
 

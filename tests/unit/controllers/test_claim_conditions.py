@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 from tests.apiworld import Served, served
 from tests.builders import SHELF, VOCABULARY, node_pool
 from tests.unit.controllers.lifecycleworld import claim
+from tests.unit.controllers.sharedparts import shared
 
-from joiner.catalog.build import NO_ADJUSTMENTS
 from joiner.catalog.market import InstanceType
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound, Transient
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.controllers.indexes import INDEXES
@@ -91,15 +90,7 @@ def marking(test: Callable[[Marking], Awaitable[None]], pool: NodePool, answer: 
         world.server.load([pool, replace(made, status=replace(made.status, conditions=tuple(done)))])
         informers, cloud = Informers(world.client, INDEXES), Cloud(answer)
         provider: Any = cloud
-        catalogs = Catalogs(provider, lambda: NO_ADJUSTMENTS, world.clock)
-        marks = ClaimConditions(
-            client=world.client,
-            informers=informers,
-            provider=provider,
-            catalogs=catalogs,
-            clock=world.clock,
-            vocabulary=VOCABULARY,
-        )
+        marks = ClaimConditions(shared(world.client, informers, world.clock, provider))
         found = Marking(world, cloud, [])
         manager = Manager(informers, [marks], lambda name, key, error: found.failures.append(error))
         task = asyncio.get_running_loop().create_task(manager.run())

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from tests.unit.controllers.repairworld import Clinic, in_clinic
 
-from joiner.controllers.disruption.queue import Command, CommandQueue, hurried
+from joiner.controllers.deadlines import hurried
+from joiner.controllers.disruption.queue import Command, CommandQueue
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration

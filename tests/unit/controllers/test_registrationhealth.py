@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 from tests.apiworld import Served, served
 from tests.builders import node_pool
+from tests.unit.controllers.sharedparts import shared
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.controllers.indexes import INDEXES
@@ -16,6 +18,9 @@ from joiner.model.conditions import find
 from joiner.model.duration import Duration
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.nodepool import NodePool
+from joiner.sim.cloud.cloud import PretendCloud
+from joiner.sim.cloud.provider import PretendProvider
+from joiner.sim.trace import Trace
 
 
 class Ward:
@@ -28,9 +33,9 @@ class Ward:
     def begin(self) -> None:
         """Keep count, with no memory of before."""
         informers = Informers(self.world.client, INDEXES)
-        self.health = RegistrationHealth(
-            client=self.world.client, informers=informers, clock=self.world.clock, kinds=(KWOKNodeClass,)
-        )
+        cloud = PretendCloud(clock=self.world.clock, random=Random(1), trace=Trace())
+        provider = PretendProvider(cloud, node_classes=informers, clock=self.world.clock)
+        self.health = RegistrationHealth(shared(self.world.client, informers, self.world.clock, provider))
         manager = Manager(informers, [self.health], lambda *failure: None)
         self.task = asyncio.get_running_loop().create_task(manager.run())
 

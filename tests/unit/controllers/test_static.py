@@ -1,7 +1,6 @@
 """Pools that keep a number of nodes."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from tests.builders import pod
 from tests.unit.controllers.provisioningworld import Workshop, at_work, ready_pool, seconds, waiting_pod
@@ -17,9 +16,8 @@ from joiner.model.pod import PodStatus
 
 
 def both(shop: Workshop) -> Iterable[Controller]:
-    seen: dict[str, Any] = {"informers": shop.informers, "cluster": shop.cluster, "managed": shop.managed}
-    yield StaticProvisioning(**seen, catalogs=shop.catalogs, claims=shop.claims_writer)
-    yield StaticDeprovisioning(**seen, client=shop.client, clock=shop.clock, options=shop.options)
+    yield StaticProvisioning(shop.shared, claims=shop.claims_writer)
+    yield StaticDeprovisioning(shop.shared)
 
 
 def scale(shop: Workshop, replicas: int) -> None:

@@ -24,9 +24,7 @@ BY_WORKLOAD = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name":
 
 def buffers(shop: Workshop) -> Iterable[Controller]:
     assert shop.room is not None
-    yield CapacityBuffers(
-        client=shop.client, informers=shop.informers, clock=shop.clock, batcher=shop.batcher, room=shop.room
-    )
+    yield CapacityBuffers(shop.shared, batcher=shop.batcher, room=shop.room)
 
 
 def buffer(**spec: Any) -> CapacityBuffer:

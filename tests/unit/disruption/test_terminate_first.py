@@ -102,7 +102,7 @@ def obstacle(ways: list[Offering], cpus: list[str], **spec: Any) -> tuple[bool, 
         question = simulate.question_without(
             snapshot.nodes, snapshot, options, storage=Storage(), policy=Policy(), vocabulary=VOCABULARY
         )
-        return bool(simulate.rehearsed(schedule(question), question, snapshot.nodes, snapshot).obstacle)
+        return bool(simulate.judged(schedule(question), question, snapshot.nodes, snapshot).obstacle)
 
     return lacks((option,)), lacks(terminatefirst.credited((option,), "cr-1"))
 

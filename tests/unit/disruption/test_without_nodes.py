@@ -27,7 +27,7 @@ def without(*things: KubeObject, name: str = "n") -> tuple[Problem, tuple[StateN
 
 def tried(*things: KubeObject) -> simulate.SimulatedPlan:
     question, gone, snapshot = without(*things)
-    return simulate.rehearsed(schedule(question), question, gone, snapshot)
+    return simulate.judged(schedule(question), question, gone, snapshot)
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
@@ -79,15 +79,13 @@ def test_who_waited_before_is_no_obstacle(refused: str, obstacle: bool) -> None:
     question, gone, snapshot = without(node(), running(pod("web")))
     plan = Plan(refusals=(Refusal(pod=refused, reasons=(RefusalReason(rule="r", object="o", message="no"),)),))
 
-    assert bool(simulate.rehearsed(plan, question, gone, snapshot).obstacle) is obstacle
+    assert bool(simulate.judged(plan, question, gone, snapshot).obstacle) is obstacle
 
 
 def test_what_was_not_tried_has_no_place() -> None:
     question, gone, snapshot = without(node(), running(pod("web")))
 
-    assert (
-        "was not tried" in simulate.rehearsed(Plan(not_attempted=("default/web",)), question, gone, snapshot).obstacle
-    )
+    assert "was not tried" in simulate.judged(Plan(not_attempted=("default/web",)), question, gone, snapshot).obstacle
 
 
 def test_pods_of_a_node_that_goes_already_may_use_what_is_not_complete() -> None:
@@ -97,4 +95,4 @@ def test_pods_of_a_node_that_goes_already_may_use_what_is_not_complete() -> None
     question = simulate.question_without(gone, snapshot, (), storage=Storage(), policy=Policy(), vocabulary=VOCABULARY)
 
     assert names(question.pods) == ["web"]
-    assert simulate.rehearsed(schedule(question), question, gone, snapshot).obstacle == ""
+    assert simulate.judged(schedule(question), question, gone, snapshot).obstacle == ""

@@ -3,8 +3,8 @@
     decided ─ nodes tainted, reason written ─ replacements written ─ marked ─ replacements complete ─ candidates deleted
                                    └───────────── it fails or takes too long ───────────┴── taints and reasons removed
 
-Commands are remembered only here. After a restart nobody owns the nodes they were about: whatever carries our taint or a reason
-for disruption without being owned is set free again, by the same hands that clean up after a failure.
+Commands are kept in memory only. After a restart no command owns the nodes they were about: the taint and the reason for
+disruption are removed from nodes and claims that no command owns, as after a failure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,36 +12,31 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
-from joiner.clock import Clock
+from joiner.controllers.deadlines import hurried
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
 from joiner.kube.errors import KubeError, NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, taints
-from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING, TERMINATION_TIMESTAMP
+from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING
 from joiner.model.duration import Duration
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted, count_unhealthy
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.options import Options
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.statenode import StateNode
 
 REPLACE: Final = "replace"
 DELETE: Final = "delete"
 TERMINATE_FIRST: Final = "terminate-first"
 
-PATIENCE_LEAST: Final = timedelta(minutes=10)
-PATIENCE_MOST: Final = timedelta(hours=1)
-PATIENCE_EACH: Final = timedelta(milliseconds=80)
-"""By so much for each candidate in the queue everybody is given more time."""
+TIMEOUT_LEAST: Final = timedelta(minutes=10)
+TIMEOUT_MOST: Final = timedelta(hours=1)
+TIMEOUT_PER_CANDIDATE: Final = timedelta(milliseconds=80)
+"""How much more time a command gets for each candidate in the queue."""
 _COMMAND: Final = "command"
 _NODE: Final = "node"
 _CLAIM: Final = "claim"
@@ -87,22 +82,11 @@ class CommandQueue(Reconciler):
     workers = 100
     backoff = Backoff(1.0, 10.0)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        claims: ClaimWriter,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-    ) -> None:
-        self._client, self._informers, self._cluster, self._managed = client, informers, cluster, managed
-        self._claims, self._clock, self._recorder, self._metrics = claims, clock, recorder, metrics
-        self._nominated_for = timedelta(seconds=options.nomination_s)
+    def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._managed, self._claims, self._clock = shared.managed, claims, shared.clock
+        self._recorder, self._metrics = shared.recorder, shared.metrics
+        self._nominated_for = timedelta(seconds=shared.options.nomination_s)
         self._running: dict[str, _Running] = {}
         self._owner: dict[str, str] = {}
         """Claim to the command it is a candidate of."""
@@ -227,9 +211,9 @@ class CommandQueue(Reconciler):
             if known is not None and is_there and claimconditions.holds(known, INITIALIZED):
                 continue
             if all([await self._is_leaving(each) for each in running.claims()]):
-                self._finish(number)  # somebody else was faster
+                self._finish(number)  # another controller was faster
                 return DONE
-            left = running.began + self._patience() - self._clock.now()
+            left = running.began + self._timeout() - self._clock.now()
             if known is None or not is_there:
                 self._fail(number, running, f"replacement {claim.name} is gone")
                 return DONE
@@ -257,8 +241,8 @@ class CommandQueue(Reconciler):
                 return None
         return known if known.metadata.uid == claim.metadata.uid else None
 
-    def _patience(self) -> timedelta:
-        return max(PATIENCE_LEAST, min(PATIENCE_MOST, PATIENCE_EACH * len(self._owner)))
+    def _timeout(self) -> timedelta:
+        return max(TIMEOUT_LEAST, min(TIMEOUT_MOST, TIMEOUT_PER_CANDIDATE * len(self._owner)))
 
     def _tell_waiting(self, claim: NodeClaim) -> None:
         if claimconditions.holds(claim, LAUNCHED):
@@ -315,7 +299,7 @@ class CommandQueue(Reconciler):
             self.wake(Key(_CLAIM, each.claim.name))
 
     async def _free_node(self, name: str) -> None:
-        """Remove our taint from a node that nobody means to remove."""
+        """Remove our taint from a node that no controller means to remove."""
         node = self._informers.get(Node, name)
         if node is None or node.metadata.deletion_timestamp is not None or not self._is_ours(node):
             return
@@ -331,7 +315,7 @@ class CommandQueue(Reconciler):
         return bool(node.metadata.labels.get(labels.NODEPOOL)) or self._managed.node(node)
 
     async def _free_claim(self, name: str) -> None:
-        """Take the reason for disruption back from a claim that nobody means to remove. Who is restarted keeps it."""
+        """Take the reason for disruption back from a claim that no controller means to remove or restarts."""
         claim = self._informers.get(NodeClaim, name)
         if claim is None or not self._managed.claim(claim) or self._is_meant(claim):
             return
@@ -359,15 +343,3 @@ def _decided(command: Command) -> dict[str, str]:
         "reason": command.reason.lower(),
         "consolidation_type": command.consolidation_type,
     }
-
-
-async def hurried(client: Client, claim: NodeClaim, bound: Duration | None, now: datetime) -> NodeClaim:
-    """The claim with the moment at which its drain ends. A moment that was set before is only ever made earlier."""
-    if bound is None:
-        return claim
-    moment, known = now + bound.timedelta, claimconditions.deadline(claim)
-    if known is not None and known <= moment:
-        return claim
-    annotations = {**claim.metadata.annotations, TERMINATION_TIMESTAMP: claimconditions.written_deadline(moment)}
-    metadata = replace(claim.metadata, annotations=annotations)
-    return await client.patch(claim, replace(claim, metadata=metadata), locked=True)

@@ -1,6 +1,6 @@
-"""What people said about the market, out of the caches: overlays and instance-type settings, as one value.
+"""NodeOverlays and InstanceType settings out of the caches, as one value.
 
-The same object is handed out until somebody says something else, so that "nothing changed" is a comparison of identities. Status
+The same object is handed out until an overlay or setting changes, so that "nothing changed" is a comparison of identities. Status
 changes nothing: our own writes to it would otherwise rebuild every catalogue.
 """
 

@@ -1,6 +1,6 @@
-"""Overlays and instance-type settings: whether each is in force, whom it contradicts, and what it does to each pool.
+"""Overlays and instance-type settings: whether each is in force, which others it contradicts, and what it does to each pool.
 
-Both controllers ask the very catalogues that planning uses, all pools at once, whenever somebody says something new about it.
+Both controllers ask the very catalogues that planning uses, all pools at once, whenever a spec changes.
 """
 
 from collections.abc import Iterable
@@ -12,21 +12,15 @@ from joiner.admission.runtime import overlay_problems, settings_problems
 from joiner.catalog import explain
 from joiner.catalog.build import Catalog
 from joiner.catalog.settings import EntryOutcome
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.typesettings import InstanceTypeSettings, OfferingMatch
-from joiner.observe.events import Recorder
-from joiner.state.managed import Managed
 
 AGAIN_S: Final = 6 * 3600.0
 NEW: Final = timedelta(minutes=1)
@@ -34,7 +28,7 @@ NEW: Final = timedelta(minutes=1)
 
 
 def _on_new_words(change: Change) -> Iterable[Key]:
-    """Only what people write counts; our own status writes do not."""
+    """Only what users write counts; our own status writes do not."""
     told = change.before is None or change.after is None or change.before.spec != change.after.spec
     return (ALONE,) if told else ()
 
@@ -45,22 +39,11 @@ class _Evaluation(Reconciler):
     workers = 1
     keys_at_start = (ALONE,)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        vocabulary: Vocabulary,
-        recorder: Recorder,
-        subject: type[Any],
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._catalogs, self._vocabulary, self._recorder = catalogs, vocabulary, recorder
-        self._managed = Managed(provider.node_classes())
-        kinds: tuple[type[KubeObject], ...] = (subject, NodePool, *provider.node_classes())
+    def __init__(self, shared: Shared, *, subject: type[Any]) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._catalogs, self._vocabulary, self._recorder = shared.catalogs, shared.vocabulary, shared.recorder
+        self._managed = shared.managed
+        kinds: tuple[type[KubeObject], ...] = (subject, NodePool, *shared.provider.node_classes())
         self.watches = tuple(Watch(kind, _on_new_words) for kind in kinds)
 
     async def _all(self) -> list[tuple[NodePool, Catalog]]:
@@ -77,27 +60,27 @@ class _Evaluation(Reconciler):
 
 
 class OverlayStatus(_Evaluation):
-    """Says on each overlay whether it is in force and whom it contradicts; tells each pool when overlays change what it buys."""
+    """Says on each overlay whether it is in force and what contradicts it; tells each pool when overlays change what it buys."""
 
     name = "nodeoverlay.controller"
 
-    def __init__(self, **doors: Any) -> None:
-        super().__init__(**doors, subject=NodeOverlay)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared, subject=NodeOverlay)
         self._effects: dict[str, str] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Judge all overlays, and tell what changed for the pools."""
         del key
-        shops = await self._all()
+        catalogs = await self._all()
         clashes: dict[str, list[str]] = {}
-        for _, catalog in shops:
+        for _, catalog in catalogs:
             for each in catalog.market.conflicts:
                 where = f"on {each.field} of {each.example}"
                 clashes.setdefault(each.loser, []).append(f"{each.winner} has the same weight and wins {where}")
                 clashes.setdefault(each.winner, []).append(f"{each.loser} has the same weight and loses {where}")
         for overlay in self._informers.all(NodeOverlay):
             await self._judge(overlay, clashes.get(overlay.name, []))
-        for pool, catalog in shops:
+        for pool, catalog in catalogs:
             self._tell(pool, catalog)
         return Result(AGAIN_S)
 
@@ -137,8 +120,8 @@ class SettingsStatus(_Evaluation):
 
     name = "instancetype.controller"
 
-    def __init__(self, **doors: Any) -> None:
-        super().__init__(**doors, subject=InstanceTypeSettings)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared, subject=InstanceTypeSettings)
 
     async def reconcile(self, key: Key) -> Result:
         """Judge all settings."""

@@ -1,23 +1,20 @@
 """The eviction queue: pods that have to leave their node, asked one by one until they go.
 
-It holds nothing that matters: whoever drains a node asks again after a restart.
+It holds nothing that matters: the controllers that drain nodes ask again after a restart.
 """
 
 from datetime import datetime
 from typing import Final
 
-from joiner.clock import Clock
+from joiner.controllers.shared import Shared
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key, key_of
+from joiner.kube.client import Key, key_of
 from joiner.kube.controller import DONE, Backoff, Reconciler, Result
 from joiner.kube.errors import Conflict, EvictionBlocked, NotFound
-from joiner.kube.informer import Informers
 from joiner.model import podrules
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 
 SETTLING_S: Final = 5.0
 """So long a pod that was just told to go is not told again, unless the cache has heard something of it meanwhile."""
@@ -41,15 +38,13 @@ class EvictionQueue(Reconciler):
     workers = 20
     backoff = Backoff(0.1, 10.0)
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, recorder: Recorder, metrics: Metrics
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._recorder, self._metrics = recorder, metrics
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._recorder, self._metrics = shared.recorder, shared.metrics
         self._orders: dict[Key, Order] = {}
         self._settling: dict[str, tuple[str, float]] = {}
-        informers.of(Pod)
-        informers.of(Node)
+        shared.informers.of(Pod)
+        shared.informers.of(Node)
 
     def ask(self, pod: Pod, *, node: str, reason: str, deadline: datetime | None) -> None:
         """Have the pod leave its node. Asked again it is not hurried unless its time is over; the earliest deadline holds."""
@@ -85,7 +80,7 @@ class EvictionQueue(Reconciler):
             elif podrules.is_evictable(pod, now) and not await self._evict(pod, node, order):
                 self._orders[key] = replace(order, refused=order.refused + 1)
                 return Result(self.backoff.after(order.refused + 1))
-        # Whoever is not evictable yet is asked again by those who drain the node: they know when it will be.
+        # A pod that is not evictable yet is asked again by the controller that drains the node: it knows when it will be.
         if key in self._orders and self._orders[key].uid == order.uid:
             del self._orders[key]
         return DONE
@@ -102,7 +97,7 @@ class EvictionQueue(Reconciler):
         self._settle(pod)
 
     async def _evict(self, pod: Pod, node: Node, order: Order) -> bool:
-        """Whether the pod goes, or is gone. After a conflict nobody knows: the cache will tell if it is another pod by now."""
+        """Whether the pod goes, or is gone. After a conflict that is unknown: the cache will tell if it is another pod by now."""
         code = "200"
         try:
             await self._client.evict(pod.metadata.namespace, pod.name, uid=pod.metadata.uid)
@@ -113,7 +108,7 @@ class EvictionQueue(Reconciler):
         except EvictionBlocked as error:
             code = "429"
             message = f"pod {key_of(pod)} cannot be evicted: {error}"
-            # Whoever drains the node speaks of it with the same reason: that must not drown who is held, and by what.
+            # The controller that drains the node uses the same reason: that must not drown which pod is held, and by what.
             self._recorder.publish(node, "FailedDraining", message, dedupe=(message,))
         self._metrics.pods_eviction_requests_total.labels(code=code).inc()
         if code == "200":

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.provider import CloudProvider
 from joiner.cloud.repair import REPLACE, RepairPolicy
-from joiner.controllers.disruption.queue import hurried
+from joiner.controllers.deadlines import hurried
+from joiner.controllers.shared import Shared
 from joiner.disruption import repair
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
 from joiner.model.duration import Duration
 from joiner.model.meta import replace
@@ -20,9 +18,6 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted, count_unhealthy
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 BLOCKED_S: Final = 300.0
 """How soon it is looked again while too many nodes are broken."""
@@ -34,21 +29,10 @@ class Health(Reconciler):
     name = "node.health"
     watches = (Watch(Node),)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        policies: Sequence[RepairPolicy],
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._recorder, self._metrics = recorder, metrics
-        self._managed = Managed(provider.node_classes())
-        informers.of(Pod)
+    def __init__(self, shared: Shared, *, policies: Sequence[RepairPolicy]) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._recorder, self._metrics, self._managed = shared.recorder, shared.metrics, shared.managed
+        shared.informers.of(Pod)
         # Here an empty regex means any reason, not a fallback.
         self._policies = tuple(
             each if each.reason_regex else replace(each, reason_regex=".*")

@@ -3,24 +3,22 @@
     requested ─ tainted ─ drained ─ old boot noted ─ provider asked ─ issued ─ new boot seen ─ ready ─ succeeded
         └─ the wish cannot be read ── failed, the node stays        └──────┴─ no luck ── the claim is deleted
 
-Where a restart stands is written on the claim: the condition `Rebooting`, and the boot that is to end. Whoever comes back after a
-restart of ours finds out from the node's boot whether the machine was restarted already, and does not ask twice.
+Where a restart stands is written on the claim: the condition `Rebooting`, and the boot that is to end. After a
+restart of ours the controller finds out from the node's boot whether the machine was restarted already, and does not ask twice.
 """
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, RebootNotSupported, RebootRefused
-from joiner.cloud.provider import CloudProvider
-from joiner.controllers.disruption.queue import hurried
+from joiner.controllers.deadlines import hurried
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, taints
 from joiner.model.claimconditions import (
     INITIALIZED,
@@ -37,9 +35,6 @@ from joiner.model.meta import replace
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 CALLS_FAIL: Final = timedelta(minutes=5)
 """So long the provider may fail, or the node be missing, before the machine is given up."""
@@ -76,21 +71,10 @@ class Reboot(Reconciler):
 
     name = "nodeclaim.reboot"
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        evictions: Evictions,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._recorder, self._metrics = clock, recorder, metrics
-        self._evictions = evictions
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared, *, evictions: Evictions) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
+        self._evictions, self._managed = evictions, shared.managed
         self._failing: dict[str, datetime] = {}
         """UID of a claim to when the provider first failed to restart its machine."""
         self.watches = (
@@ -157,7 +141,7 @@ class Reboot(Reconciler):
     def _drained(self, node: Node, bound: Duration | None, asked_at: datetime, now: datetime) -> Result | None:
         """Ask pods to leave; when to look again, or nothing once all have left or no time is left for it.
 
-        Pods are never forced: whoever is still there then stays, and finds the node again after the restart.
+        Pods are never forced: a pod that is still there then stays, and finds the node again after the restart.
         """
         if bound is not None and bound <= 0:
             return None

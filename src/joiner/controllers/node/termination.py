@@ -1,4 +1,4 @@
-"""The end of a node: nobody new comes, pods leave, volumes are detached, the machine goes, and only then the Node object.
+"""The end of a node: no new pod comes, pods leave, volumes are detached, the machine goes, and only then the Node object.
 
     deleted ─ tainted ─ drained ─ volumes detached ─ machine gone ─ finalizer removed
                  └── no kubelet answers and the machine is gone already ──┘
@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Protocol
 
-from joiner.clock import Clock
 from joiner.cloud.errors import InstanceNotFound, Transient
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drain
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, podrules, taints
 from joiner.model.conditions import find
 from joiner.model.meta import replace
@@ -26,9 +24,6 @@ from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolumeClaim, VolumeAttachment
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 INSTANCE_S: Final = 5.0
 """How often the provider is asked whether the machine is gone."""
@@ -37,7 +32,7 @@ SILENT_S: Final = 10.0
 BEHIND_S: Final = 1.0
 """How long the cache is given to hear of pods that are there."""
 MOVING_S: Final = 60.0
-"""How often pods that should be leaving are asked for, though whoever asks them does not give up."""
+"""How often pods that should be leaving are asked for, though the eviction queue does not give up."""
 FORCEFUL: Final = "Forceful Termination"
 
 
@@ -55,22 +50,11 @@ class Termination(Reconciler):
     name = "node.termination"
     workers = 100
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        evictions: Evictions,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._recorder, self._metrics = clock, recorder, metrics
-        self._evictions = evictions
-        self._managed = Managed(provider.node_classes())
-        informers.of(PersistentVolumeClaim)
+    def __init__(self, shared: Shared, *, evictions: Evictions) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
+        self._evictions, self._managed = evictions, shared.managed
+        shared.informers.of(PersistentVolumeClaim)
         self.watches = (
             Watch(Node, lambda change: self._if_leaving(change.latest.name)),
             Watch(NodeClaim, self._node_of_claim),
@@ -103,7 +87,7 @@ class Termination(Reconciler):
         return soonest(await self._step(node, claim), DONE if is_ready(node) else Result(SILENT_S))
 
     async def _claim_of(self, node: Node) -> NodeClaim | None:
-        """The claim the node came for. Where several say so, nobody knows, and none is believed."""
+        """The claim the node came for. Where several say so, it is not known, and none is believed."""
         found = self._informers.by(NodeClaim, "provider-id", node.spec.provider_id) if node.spec.provider_id else ()
         if not found:
             found = await self._live_claim(node)
@@ -142,7 +126,7 @@ class Termination(Reconciler):
             message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
             self._recorder.publish(node, "TerminationGracePeriodExpiring", message)
         if claim is not None and _deadline_is_coming(claim):
-            return DONE  # it will wake us; until then nobody knows how long pods may take
+            return DONE  # it will wake us; until then it is not known how long pods may take
         now = self._clock.now()
         edit = None if claim is None else StatusEdit(claim, now)
         result = await self._drained(node, claim, edit, deadline, now)
@@ -214,7 +198,7 @@ class Termination(Reconciler):
             self._recorder.publish(pod, "DoNotDisruptGracePeriodElapsed", message)
 
     async def _quiet(self, node: Node, edit: StatusEdit[NodeClaim] | None, now: datetime) -> Result | None:
-        """Nobody is left; believe it only after a while."""
+        """No pod is left; believe it only after a while."""
         since = node.metadata.deletion_timestamp or now
         if edit is not None:
             if edit.find(claimconditions.DRAINED) is None:
@@ -223,7 +207,7 @@ class Termination(Reconciler):
             since = (known.last_transition_time if known is not None else None) or now
         if now < since + drain.LEAST_DRAIN:
             return Result(_seconds(since + drain.LEAST_DRAIN, now))
-        # The cache may be behind, and the machine takes along whoever is on it.
+        # The cache may be behind, and the machine takes along every pod on it.
         live = await self._client.list(Pod, fields={"spec.nodeName": node.name})
         if drain.plan(live.items, None, now).waiting:
             return Result(BEHIND_S)

@@ -1,31 +1,26 @@
-"""The marks on claims that disruption reads: `Drifted` and `Consolidatable`.
+"""Sets the conditions `Drifted` and `Consolidatable` on NodeClaims, which disruption reads.
 
 `nodeclaim.disruption` looks at a claim when the claim, its pool or its NodeClass changes, and when a time comes. What else makes
-a claim drift moves the generation of its pool at the provider; that is looked at every five minutes. Who then gets no answer, or
-an old one, asks again until there is a new one.
+a claim drift moves the generation of its pool at the provider; that is looked at every five minutes. After no answer, or
+an old one, the provider is asked again until there is a new one.
 """
 
 from collections.abc import Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.cloud.provider import CloudProvider
 from joiner.controllers.indexes import class_key
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption import drift
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch, soonest
-from joiner.kube.informer import Informers
 from joiner.model import conditions, labels
 from joiner.model.duration import NEVER
-from joiner.model.labels import Vocabulary
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-from joiner.state.managed import Managed
 
 DRIFTED: Final = "Drifted"
 CONSOLIDATABLE: Final = "Consolidatable"
@@ -41,24 +36,15 @@ class ClaimConditions(Reconciler):
     backoff = Backoff(most_s=SWEEP_S)
     keys_at_start = (ALONE,)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        vocabulary: Vocabulary,
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._provider, self._catalogs, self._vocabulary = provider, catalogs, vocabulary
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._provider, self._catalogs, self._vocabulary = shared.provider, shared.catalogs, shared.vocabulary
+        self._managed = shared.managed
         self._seen: dict[str, Hashable] = {}
         self.watches = (
             Watch(NodeClaim),
             Watch(NodePool, self._claims_of_pool),
-            *(Watch(kind, self._claims_of_class) for kind in provider.node_classes()),
+            *(Watch(kind, self._claims_of_class) for kind in shared.provider.node_classes()),
         )
 
     def _claims_of_pool(self, change: Change) -> Iterable[Key]:
@@ -96,7 +82,7 @@ class ClaimConditions(Reconciler):
         if pool is None or not self._managed.claim(claim) or claim.metadata.deletion_timestamp is not None:
             return DONE
         if not conditions.is_true(claim.status.conditions, "Launched"):
-            return DONE  # it has no mark yet, and whoever launches it is about to write
+            return DONE  # it has neither condition yet, and the life cycle is about to write
         now = self._clock.now()
         edit = StatusEdit(claim, now)
         quiet, problem, drifting = self._consolidatable(edit, claim, pool, now), None, DONE

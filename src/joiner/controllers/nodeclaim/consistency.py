@@ -3,18 +3,14 @@
 from collections.abc import Iterable
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, resources
 from joiner.model.claimconditions import CONSISTENT_STATE_FOUND, INITIALIZED
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.observe.events import Recorder
-from joiner.state.managed import Managed
 
 ENOUGH_PERCENT: Final = 90
 REMIND_S: Final = 600.0
@@ -25,11 +21,9 @@ class Consistency(Reconciler):
 
     name = "nodeclaim.consistency"
 
-    def __init__(
-        self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, recorder: Recorder
-    ) -> None:
-        self._client, self._informers, self._clock, self._recorder = client, informers, clock, recorder
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._recorder, self._managed = shared.recorder, shared.managed
         self.watches = (Watch(NodeClaim, self._initialised), Watch(Node, self._claims_of))
 
     def _initialised(self, change: Change) -> Iterable[Key]:
@@ -46,7 +40,7 @@ class Consistency(Reconciler):
         return [Key("", claim.name) for claim in claims]
 
     async def reconcile(self, key: Key) -> Result:
-        """Say whether the claim's node is large enough; as long as it is not, remind people of it."""
+        """Say whether the claim's node is large enough; as long as it is not, publish that again."""
         claim = self._informers.get(NodeClaim, key.name)
         if claim is None or not self._managed.claim(claim) or claimconditions.is_leaving(claim):
             return DONE

@@ -1,22 +1,18 @@
 """The end of old claims."""
 
-from joiner.clock import Clock
-from joiner.cloud.provider import CloudProvider
-from joiner.kube.client import Client, Key
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch, own_key
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions
 from joiner.model.duration import NEVER
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 
 class Expiration(Reconciler):
-    """Deletes claims that are older than they may be. Nobody is asked before; the drain that follows is as gentle as any.
+    """Deletes claims that are older than they may be. No budget is asked before; the drain that follows is as gentle as any.
 
     A claim is looked at when it is first seen, and then when its time comes: how old it may become never changes.
     """
@@ -24,12 +20,10 @@ class Expiration(Reconciler):
     name = "nodeclaim.expiration"
     watches = (Watch(NodeClaim, lambda change: own_key(change) if change.before is None else ()),)
 
-    def __init__(
-        self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, metrics: Metrics
-    ) -> None:
-        self._client, self._informers, self._clock, self._metrics = client, informers, clock, metrics
-        self._managed = Managed(provider.node_classes())
-        informers.of(Pod)
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._metrics, self._managed = shared.metrics, shared.managed
+        shared.informers.of(Pod)
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the claim, or come back when it is old enough."""

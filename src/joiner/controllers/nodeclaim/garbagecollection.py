@@ -3,21 +3,18 @@
 from datetime import timedelta
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.cloud.provider import CloudProvider, Instance
-from joiner.kube.client import Client, Key
+from joiner.cloud.provider import Instance
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Reconciler, Result
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions
 from joiner.model.claimconditions import REGISTERED
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted
-from joiner.observe.metrics import Metrics
-from joiner.state.managed import Managed
 
 EVERY_S: Final = 120.0
 SETTLED: Final = timedelta(seconds=30)
@@ -30,17 +27,14 @@ class ClaimGarbageCollection(Reconciler):
     name = "nodeclaim.garbagecollection"
     keys_at_start = (ALONE,)
 
-    def __init__(
-        self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock, metrics: Metrics
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._metrics = clock, metrics
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._metrics, self._managed = shared.clock, shared.metrics, shared.managed
         self._sound: tuple[tuple[NodeClaim, ...], tuple[Instance, ...]] | None = None
         """What there was when every claim had its machine and every machine its claim: seen again, it still is so."""
-        informers.of(NodeClaim)
-        informers.of(Node)
-        informers.of(Pod)
+        shared.informers.of(NodeClaim)
+        shared.informers.of(Node)
+        shared.informers.of(Pod)
 
     async def reconcile(self, key: Key) -> Result:
         """Look at everything once."""
@@ -64,7 +58,7 @@ class ClaimGarbageCollection(Reconciler):
         return Result(EVERY_S)
 
     def _lost(self, claim: NodeClaim, running: set[str]) -> bool:
-        """Whether the claim says its node joined, and nobody has seen either of late."""
+        """Whether the claim says its node joined, and neither node nor machine has been seen of late."""
         if claim.status.provider_id in running:  # first, because it is so for nearly all
             return False
         if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):

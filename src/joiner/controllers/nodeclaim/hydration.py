@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from joiner.cloud.provider import CloudProvider
+from joiner.controllers.shared import Shared
 from joiner.kube.client import Client, Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, own_key
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions
 from joiner.model.claimconditions import REGISTERED
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.state.managed import Managed
 
 
 class ClaimHydration(Reconciler):
@@ -21,9 +19,8 @@ class ClaimHydration(Reconciler):
     name = "nodeclaim.hydration"
     watches = (Watch(NodeClaim, lambda change: own_key(change) if _is_labelled_anew(change) else ()),)
 
-    def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
-        self._client, self._informers = client, informers
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._managed = shared.client, shared.informers, shared.managed
 
     async def reconcile(self, key: Key) -> Result:
         """Add the label if it is missing."""
@@ -38,9 +35,8 @@ class NodeHydration(Reconciler):
 
     name = "node.hydration"
 
-    def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider) -> None:
-        self._client, self._informers = client, informers
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._managed = shared.client, shared.informers, shared.managed
         self.watches = (
             Watch(Node, lambda change: own_key(change) if _is_labelled_anew(change) else ()),
             Watch(NodeClaim, self._node_of),

@@ -4,18 +4,15 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.provider import CloudProvider
-from joiner.kube.client import Client, Key
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, podrules
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod, condition
-from joiner.state.managed import Managed
 
 APART: Final = timedelta(seconds=10)
 """A claim is not written more often than this."""
@@ -29,12 +26,12 @@ class PodEvents(Reconciler):
 
     name = "nodeclaim.podevents"
 
-    def __init__(self, *, client: Client, informers: Informers, provider: CloudProvider, clock: Clock) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._managed = shared.managed
         self._latest: dict[str, datetime] = {}
-        informers.of(Node)
-        informers.of(NodeClaim)
+        shared.informers.of(Node)
+        shared.informers.of(NodeClaim)
         self.watches = (Watch(Pod, self._noticed),)
 
     def _noticed(self, change: Change) -> Iterable[Key]:

@@ -1,25 +1,22 @@
 """Reservations that are over: what ran in one runs on, on demand, and says so.
 
 Only claims in a reservation that is no longer offered are looked at, and the machine is asked for afresh. The end of a
-reservation makes nobody drift where on-demand is allowed.
+reservation makes no claim drift where on-demand is allowed.
 """
 
 from typing import Final
 
 from joiner.catalog.launchoptions import buyer
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.cloud.provider import CloudProvider, Instance
-from joiner.kube.client import Client, Key
+from joiner.cloud.provider import Instance
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, own_key
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
-from joiner.state.managed import Managed
 
 EVERY_S: Final = 60.0
 
@@ -30,20 +27,11 @@ class ReservationEnds(Reconciler):
     name = "nodeclaim.reservation"
     watches = (Watch(NodeClaim, lambda change: own_key(change) if _is_bought_anew(change) else ()),)
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        vocabulary: Vocabulary,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._catalogs, self._vocabulary = catalogs, vocabulary
-        self._managed = Managed(provider.node_classes())
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._catalogs, self._vocabulary, self._managed = shared.catalogs, shared.vocabulary, shared.managed
         self._counted: tuple[object, frozenset[str]] = (None, frozenset())
-        informers.of(Node)
+        shared.informers.of(Node)
 
     async def reconcile(self, key: Key) -> Result:
         """Look after a claim for as long as it is in a reservation."""

@@ -1,23 +1,20 @@
 """`nodepool.counter`: what the nodes of each pool have together, in its status.
 
-Woken by nodes and claims, it counts at most every five seconds: what a pool has changes in bursts, and nobody decides by it.
+Woken by nodes and claims, it counts at most every five seconds: what a pool has changes in bursts, and nothing is decided by it.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.kube.client import Client, Key
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import labels, resources
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.quantity import MILLI, Quantity
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 
 EVERY_S: Final = 5.0
 _ALWAYS: Final = (
@@ -37,11 +34,9 @@ class Counter(Reconciler):
     name = "nodepool.counter"
     watches = (Watch(NodePool), Watch(NodeClaim, _pool), Watch(Node, _pool))
 
-    def __init__(
-        self, *, client: Client, informers: Informers, cluster: Cluster, clock: Clock, managed: Managed
-    ) -> None:
-        self._client, self._informers, self._cluster = client, informers, cluster
-        self._clock, self._managed = clock, managed
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._clock, self._managed = shared.clock, shared.managed
         self._looked: dict[str, float] = {}
 
     async def reconcile(self, key: Key) -> Result:

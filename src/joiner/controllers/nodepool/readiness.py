@@ -11,20 +11,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from joiner.admission.runtime import nodepool_problems
-from joiner.clock import Clock
 from joiner.controllers.indexes import class_key
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import conditions, labels
-from joiner.model.labels import Vocabulary
-from joiner.model.meta import KubeObject, replace
+from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 from joiner.model.nodepoolhash import HASH_VERSION, nodepool_hash
-from joiner.state.managed import Managed
 
 NODE_CLASS_READY = "NodeClassReady"
 VALIDATION_SUCCEEDED = "ValidationSucceeded"
@@ -35,12 +32,11 @@ class Readiness(Reconciler):
 
     name = "nodepool.readiness"
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, kinds: tuple[type[KubeObject], ...]
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
+    def __init__(self, shared: Shared) -> None:
+        kinds = shared.provider.node_classes()
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
         self._kinds = {kind.kind: kind for kind in kinds}
-        self._managed = Managed(kinds)
+        self._managed = shared.managed
         self.watches = (Watch(NodePool), *(Watch(kind, self._pools_of) for kind in kinds))
 
     def _pools_of(self, change: Change) -> Iterable[Key]:
@@ -88,11 +84,9 @@ class Validation(Reconciler):
     name = "nodepool.validation"
     watches = (Watch(NodePool),)
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, vocabulary: Vocabulary, managed: Managed
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
-        self._vocabulary, self._managed = vocabulary, managed
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._vocabulary, self._managed = shared.vocabulary, shared.managed
 
     async def reconcile(self, key: Key) -> Result:
         """Judge the pool."""
@@ -118,8 +112,8 @@ class Hash(Reconciler):
     name = "nodepool.hash"
     watches = (Watch(NodePool),)
 
-    def __init__(self, *, client: Client, informers: Informers, managed: Managed) -> None:
-        self._client, self._informers, self._managed = client, informers, managed
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._managed = shared.client, shared.informers, shared.managed
 
     async def reconcile(self, key: Key) -> Result:
         """Write hash and version where they differ."""

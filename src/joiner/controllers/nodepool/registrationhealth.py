@@ -1,38 +1,34 @@
 """`nodepool.registrationhealth`: whether machines of a pool join the cluster, as its condition `NodeRegistrationHealthy`.
 
-It decides nothing; it tells people that something is wrong with a pool's images, network or permissions.
+It decides nothing; it tells users that something is wrong with a pool's images, network or permissions.
 """
 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from joiner.clock import Clock
 from joiner.controllers.indexes import class_key
 from joiner.controllers.nodepool.outcomes import Outcomes
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import conditions
-from joiner.model.meta import KubeObject
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
-from joiner.state.managed import Managed
 
 HEALTHY: Final = "NodeRegistrationHealthy"
 
 
 class RegistrationHealth(Reconciler):
-    """Gathers outcomes from those who see them, and writes the condition when it turns."""
+    """Gathers outcomes from the life cycle of claims, and writes the condition when it turns."""
 
     name = "nodepool.registrationhealth"
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, kinds: tuple[type[KubeObject], ...]
-    ) -> None:
-        self._client, self._informers, self._clock = client, informers, clock
+    def __init__(self, shared: Shared) -> None:
+        kinds = shared.provider.node_classes()
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
         self._kinds = {kind.kind: kind for kind in kinds}
-        self._managed = Managed(kinds)
+        self._managed = shared.managed
         self._outcomes: dict[str, Outcomes] = {}
         self._reasons: dict[str, tuple[str, str]] = {}
         self._forgot: dict[str, tuple[int, int | None]] = {}

@@ -8,15 +8,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
 from joiner.controllers.provisioning.claimwriter import ClaimWriter
+from joiner.controllers.shared import Shared
 from joiner.disruption.cost import disturbance
-from joiner.kube.client import Client, Key
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels, podrules
 from joiner.model.claimconditions import DISRUPTION_REASON, REBOOTING
 from joiner.model.conditions import READY, is_true
@@ -24,9 +22,6 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
-from joiner.options import Options
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.statenode import StateNode
 
 RETRY_S: Final = 30.0
@@ -54,14 +49,9 @@ class StaticProvisioning(Reconciler):
     name = "static.provisioning"
     watches = _WATCHES
 
-    def __init__(
-        self, *, informers: Informers, cluster: Cluster, managed: Managed, catalogs: Catalogs, claims: ClaimWriter
-    ) -> None:
-        self._informers = informers
-        self._cluster = cluster
-        self._managed = managed
-        self._catalogs = catalogs
-        self._claims = claims
+    def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
+        self._informers, self._cluster, self._managed = shared.informers, shared.cluster, shared.managed
+        self._catalogs, self._claims = shared.catalogs, claims
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the pool up to its number."""
@@ -105,22 +95,9 @@ class StaticDeprovisioning(Reconciler):
     name = "static.deprovisioning"
     watches = _WATCHES
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        clock: Clock,
-        options: Options,
-    ) -> None:
-        self._client = client
-        self._informers = informers
-        self._cluster = cluster
-        self._managed = managed
-        self._clock = clock
-        self._options = options
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._managed, self._clock, self._options = shared.managed, shared.clock, shared.options
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the pool down to its number."""
@@ -167,5 +144,5 @@ class StaticDeprovisioning(Reconciler):
 
 
 def _is_being_replaced(claim: NodeClaim) -> bool:
-    """Whether somebody is about to remove the claim and writes another one for it."""
+    """Whether a command of disruption is about to remove the claim and writes another one for it."""
     return claimconditions.holds(claim, DISRUPTION_REASON) and not claimconditions.holds(claim, REBOOTING)

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.kube.client import Client, Key, key_of
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key, key_of
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.errors import Conflict, NotFound
-from joiner.kube.informer import Informers
 from joiner.model.capacitybuffer import CapacityBuffer, CapacityBufferStatus, PodTemplateReference
 from joiner.model.conditions import Condition, Conditions, Status, find
 from joiner.model.meta import KubeObject, replace
@@ -17,7 +16,6 @@ from joiner.model.pod import Pod
 from joiner.model.podrequests import of_spec
 from joiner.model.workload import Deployment, PodTemplate, ReplicaSet, StatefulSet
 from joiner.scheduling.plan import Plan
-from joiner.state.cluster import Cluster
 from joiner.state.virtualpods import (
     BUFFER_NAME,
     BUFFER_NAMESPACE,
@@ -38,14 +36,12 @@ SCALABLE: Final[Mapping[str, type[Scalable]]] = {kind.kind: kind for kind in (De
 class VirtualPods:
     """The virtual pods of all buffers, made anew only where something changed."""
 
-    def __init__(self, *, client: Client, informers: Informers, cluster: Cluster, clock: Clock) -> None:
-        self._client = client
-        self._informers = informers
-        self._cluster = cluster
-        self._clock = clock
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
+        self._clock = shared.clock
         self._made: dict[Key, tuple[CapacityBuffer, Imitated | None, tuple[Pod, ...]]] = {}
         for kind in (CapacityBuffer, PodTemplate, *SCALABLE.values()):
-            informers.of(kind)
+            shared.informers.of(kind)
 
     def pod_template(self, namespace: str, name: str) -> Imitated | None:
         """The PodTemplate, if it is there."""
@@ -101,7 +97,7 @@ class VirtualPods:
             try:
                 await self._client.patch_status(buffer, replace(buffer, status=status), locked=True)
             except (Conflict, NotFound):
-                return  # whatever changed it rings for another plan
+                return  # whatever changed it triggers another plan
 
 
 def _buffer_of(pod: Pod) -> Key:
@@ -134,18 +130,13 @@ def with_condition(conditions: Conditions, wanted: Condition, generation: int, n
 
 
 class CapacityBuffers(Reconciler):
-    """Looks up what a buffer imitates, writes that down, and rings for a plan whenever it changes or can no longer be found."""
+    """Looks up what a buffer imitates, writes that down, and triggers a plan whenever it changes or can no longer be found."""
 
     name = "capacitybuffer"
 
-    def __init__(
-        self, *, client: Client, informers: Informers, clock: Clock, batcher: Batcher, room: VirtualPods
-    ) -> None:
-        self._client = client
-        self._informers = informers
-        self._clock = clock
-        self._batcher = batcher
-        self._room = room
+    def __init__(self, shared: Shared, *, batcher: Batcher, room: VirtualPods) -> None:
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._batcher, self._room = batcher, room
         imitated_kinds = (PodTemplate, *SCALABLE.values())
         self.watches = (Watch(CapacityBuffer), *(Watch(kind, self._imitating) for kind in imitated_kinds))
 

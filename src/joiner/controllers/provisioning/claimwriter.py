@@ -1,7 +1,7 @@
-"""The only place that writes NodeClaims: plans become wishes, if the pool as it is now still allows them.
+"""The only place that creates NodeClaims, from plans or for pools with replicas, if the pool as it is now still allows them.
 
 A claim counts in the state of the cluster from the moment it is written. Should no watch ever tell of it, because it was gone
-before anybody looked, it is forgotten again.
+before the cache could see it, it is forgotten again.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from random import Random
 from typing import Final, NamedTuple
 
 from joiner.catalog.build import Catalog
-from joiner.clock import Clock
-from joiner.controllers.provisioning.launchretries import NOW, UNDECIDED, LaunchRetries, Wanted
-from joiner.kube.client import Client, Key
+from joiner.controllers.provisioning.launchretries import NOW, UNDECIDED, LaunchRequest, LaunchRetries
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Backoff, Reconciler, Result
 from joiner.kube.errors import AlreadyExists, Invalid, KubeError, NotFound, Throttled, Unreachable
 from joiner.model import labels
@@ -27,15 +27,13 @@ from joiner.model.pod import Pod
 from joiner.model.quantity import MILLI, Quantity
 from joiner.model.requirement import IN, SelectorRequirementWithMinValues
 from joiner.model.resources import NODES
-from joiner.observe.metrics import Metrics
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
 from joiner.scheduling.problem import PoolOption
-from joiner.state.cluster import Cluster
 from joiner.state.usage import most
 
 PROVISIONED: Final = "provisioned"
-"""Why claims are made, unless somebody replaces others."""
+"""Why claims are made, unless they replace others."""
 AT_ONCE: Final = 50
 """How many claims are written at the same time."""
 ATTEMPTS: Final = 6
@@ -64,44 +62,33 @@ class WriteOutcome(NamedTuple):
 
 
 class ClaimWriter:
-    """Writes claims."""
+    """Creates claims."""
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        cluster: Cluster,
-        clock: Clock,
-        metrics: Metrics,
-        vocabulary: Vocabulary,
-        random: Random,
-    ) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._clock = clock
-        self._metrics = metrics
-        self._vocabulary = vocabulary
-        self._random = random
-        self.turns = LaunchRetries(cluster=cluster, clock=clock)
+    def __init__(self, shared: Shared, *, retries: LaunchRetries, random: Random) -> None:
+        self._client, self._cluster, self._clock = shared.client, shared.cluster, shared.clock
+        self._metrics, self._vocabulary, self._random = shared.metrics, shared.vocabulary, random
+        self._retries = retries
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
-    async def buy(self, wishes: Sequence[ClaimRequest], *, reason: str = PROVISIONED) -> tuple[WriteOutcome, ...]:
-        """Write a claim for each wish that its pool allows at this moment, in order."""
+    async def buy(self, requests: Sequence[ClaimRequest], *, reason: str = PROVISIONED) -> tuple[WriteOutcome, ...]:
+        """Write a claim for each request that its pool allows at this moment, in order."""
         rooms: dict[str, _Room] = {}
         outcomes: list[WriteOutcome] = []
-        queue = tuple(zip(wishes, self.turns.of([wanted(wish) for wish in wishes]), strict=True))
+        queue = tuple(
+            zip(requests, self._retries.allowed([launch_request(request) for request in requests]), strict=True)
+        )
         for start in range(0, len(queue), AT_ONCE):
             batch = queue[start : start + AT_ONCE]
-            for wish, _ in batch:
-                if wish.planned.nodepool not in rooms:
-                    rooms[wish.planned.nodepool] = _Room(await self._live(wish.planned.nodepool), wish.option)
+            for request, _ in batch:
+                if request.planned.nodepool not in rooms:
+                    rooms[request.planned.nodepool] = _Room(await self._live(request.planned.nodepool), request.option)
             writing: list[_Writing] = []
-            for wish, turn_at in batch:
-                room = rooms[wish.planned.nodepool]
-                problem = room.problem or (room.take(wish) if turn_at == NOW else self._waits(wish, turn_at))
-                claim = None if problem or room.pool is None else dynamic_claim(wish, room.pool)
-                writing.append(_Writing(claim, wish.pods, problem, wanted(wish)))
+            for request, at in batch:
+                room = rooms[request.planned.nodepool]
+                problem = room.problem or (room.take(request) if at == NOW else self._waits(request, at))
+                claim = None if problem or room.pool is None else dynamic_claim(request, room.pool)
+                writing.append(_Writing(claim, request.pods, problem, launch_request(request)))
             await asyncio.gather(*(self._write(each, reason) for each in writing if each.claim is not None))
             outcomes.extend(WriteOutcome(each.stored, each.problem) for each in writing)
             for each in writing:
@@ -109,20 +96,22 @@ class ClaimWriter:
                     raise each.error
         return tuple(outcomes)
 
-    def _waits(self, wish: ClaimRequest, turn_at: float) -> str:
-        what = f"NodePool {wish.planned.nodepool}: claims for the same machines got none when they were last tried"
-        if turn_at == UNDECIDED:
+    def _waits(self, request: ClaimRequest, allowed_at: float) -> str:
+        what = f"NodePool {request.planned.nodepool}: claims for the same machines got none when they were last tried"
+        if allowed_at == UNDECIDED:
             return f"{what}; one claim tries whether that is over"
-        at = self._clock.now() + timedelta(seconds=turn_at - self._clock.monotonic())
+        at = self._clock.now() + timedelta(seconds=allowed_at - self._clock.monotonic())
         return f"{what}; one claim tries again at {at:%H:%M:%S} UTC at the earliest"
 
-    def allowance(self, pool: str, wanted: int) -> int:
+    def allowance(self, pool: str, count: int) -> int:
         """How many of so many claims may be written now for a pool that keeps a number of nodes: one, if its launches fail."""
-        return self.turns.of([Wanted(pool)] * wanted).count(NOW)
+        return self._retries.allowed([LaunchRequest(pool)] * count).count(NOW)
 
     async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
         """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
-        writing = [_Writing(static_claim(pool, self._vocabulary), (), "", Wanted(pool.name)) for _ in range(count)]
+        writing = [
+            _Writing(static_claim(pool, self._vocabulary), (), "", LaunchRequest(pool.name)) for _ in range(count)
+        ]
         await asyncio.gather(*(self._write(each, reason) for each in writing))
         for each in writing:
             if each.error is not None:
@@ -145,7 +134,7 @@ class ClaimWriter:
         except KubeError as error:
             writing.error = error
             return
-        self.turns.wrote(stored.name, writing.wanted)
+        self._retries.wrote(stored.name, writing.launch)
         self._cluster.created(stored, writing.pods, self._clock.now())
         self.written.set()
         self._metrics.nodeclaims_created_total.labels(
@@ -181,11 +170,11 @@ class ClaimWriter:
 class _Writing:
     """One claim on its way."""
 
-    def __init__(self, claim: NodeClaim | None, pods: tuple[Pod, ...], problem: str, wanted: Wanted) -> None:
+    def __init__(self, claim: NodeClaim | None, pods: tuple[Pod, ...], problem: str, launch: LaunchRequest) -> None:
         self.claim = claim
         self.pods = pods
         self.problem = problem
-        self.wanted = wanted
+        self.launch = launch
         self.stored: NodeClaim | None = None
         self.error: KubeError | None = None
 
@@ -200,12 +189,12 @@ class _Room:
         self._left = {name: amount - option.used.get(name, 0) for name, amount in limits.items()}
         self.problem = _unusable(pool, option.pool.name)
 
-    def take(self, wish: ClaimRequest) -> str:
+    def take(self, request: ClaimRequest) -> str:
         """Count a claim against the limits; gives why that cannot be."""
-        takes = {NODES: MILLI, **most(self._catalog, (each.name for each in wish.planned.options), self._left)}
+        takes = {NODES: MILLI, **most(self._catalog, (each.name for each in request.planned.options), self._left)}
         over = sorted(name for name in self._left if takes[name] > self._left[name])
         if over:
-            return f"NodePool {wish.planned.nodepool}: its limits leave no room any more ({', '.join(over)})"
+            return f"NodePool {request.planned.nodepool}: its limits leave no room any more ({', '.join(over)})"
         for name in self._left:
             self._left[name] -= takes[name]
         return ""
@@ -226,11 +215,8 @@ class Unseen(Reconciler):
     workers = 1
     keys_at_start = (ALONE,)
 
-    def __init__(self, *, client: Client, cluster: Cluster, clock: Clock, claims: ClaimWriter) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._clock = clock
-        self._claims = claims
+    def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
+        self._client, self._cluster, self._clock, self._claims = shared.client, shared.cluster, shared.clock, claims
 
     async def reconcile(self, key: Key) -> Result:
         """Wait until something was written, give the watches time, and ask for what they did not tell of."""
@@ -246,17 +232,17 @@ class Unseen(Reconciler):
         return Result(0.0)
 
 
-def wanted(wish: ClaimRequest) -> Wanted:
-    """As what the claim of a wish may be launched."""
-    return Wanted(wish.planned.nodepool, wish.planned, wish.option.catalog)
+def launch_request(request: ClaimRequest) -> LaunchRequest:
+    """As what the claim of a request may be launched."""
+    return LaunchRequest(request.planned.nodepool, request.planned, request.option.catalog)
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
 
 
-def dynamic_claim(wish: ClaimRequest, pool: NodePool) -> NodeClaim:
+def dynamic_claim(request: ClaimRequest, pool: NodePool) -> NodeClaim:
     """The claim of a plan: the types it may be, cheapest first, and everything that the pool's template says."""
-    planned, catalog = wish.planned, wish.option.catalog
+    planned, catalog = request.planned, request.option.catalog
     requirements = planned.requirements.without(labels.HOSTNAME)
     settled = _custom_labels(requirements, catalog.market.vocabulary)
     return _claim(
@@ -352,7 +338,7 @@ def _written(
 
 
 def _custom_labels(requirements: Requirements, vocabulary: Vocabulary) -> dict[str, str]:
-    """The labels of people's own, each with the least value that is allowed; what the provider knows it settles at the launch."""
+    """The users' own labels, each with the least value that is allowed; what the provider knows it settles at the launch."""
     found = (
         (key, requirement.any())
         for key, requirement in requirements.items()

@@ -1,8 +1,9 @@
-"""Whose turn it is: what ran out is tried again with one claim at a time, later each time, and stops nobody else.
+"""Back-off for offerings whose launches failed: plans do without them, then one NodeClaim at a time tries them, later each time.
 
 A *choice* is one way to launch a claim: a type, and an offering of it. All those of a claim that is gone without a machine have
-failed. Until one of them is tried again, or long enough ago, everybody plans as if they were not for sale. When they have rested,
-one claim tries them for a pod that found no other place. If it gets a machine, all that it could have been is good again.
+failed. Until one of them is tried again, or long enough ago, they are left out of the catalogue. When they have rested, one
+claim tries them for a pod that found no other place. If it gets a machine, all that it could have been is good again.
+Why: docs/design/launch-back-off.md.
 """
 
 import math
@@ -17,7 +18,7 @@ from joiner.model import labels
 from joiner.model.meta import replace
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import PlannedClaim
-from joiner.state.cluster import Cluster
+from joiner.state.bookkeeping import SettledClaim
 
 PAUSE: Final = Backoff(1.0, 240.0)
 """How long a choice that failed rests; it grows fourfold. In the end it is longer than providers remember what they have none of:
@@ -27,10 +28,10 @@ TOGETHER: Final = 8
 REMEMBERED_S: Final = 180.0
 """How long a failure is remembered at least: as long as providers do."""
 SPARE_S: Final = 60.0
-"""How much time there is then to try again with one claim, before everybody may."""
+"""How much time there is then to try again with one claim, before all claims may."""
 NOW: Final = 0.0
 UNDECIDED: Final = math.inf
-"""When the turn of a claim comes that waits for what becomes of another one."""
+"""When a claim may be written that waits for what becomes of another one."""
 
 Choice = tuple[str, Requirements]
 Choices = frozenset[Choice]
@@ -38,8 +39,8 @@ ANYTHING: Final[Choices] = frozenset({("", Requirements())})
 """What a claim of a pool that keeps a number of nodes may be, as one choice."""
 
 
-class Wanted(NamedTuple):
-    """A claim that somebody wants to write, or has written: as what it may be launched."""
+class LaunchRequest(NamedTuple):
+    """A claim that is to be written, or is written: as what it may be launched."""
 
     pool: str
     planned: PlannedClaim | None = None
@@ -81,7 +82,7 @@ class _Rest:
 class _Try(NamedTuple):
     """A claim that was written and has no machine yet."""
 
-    wanted: Wanted
+    launch: LaunchRequest
     at: float
     probes: Choices
     """What only this claim tries for as long as it has no machine."""
@@ -96,17 +97,17 @@ class _Reduced(NamedTuple):
 
 
 class LaunchRetries:
-    """Remembers what failed, for each pool."""
+    """Remembers what failed, for each pool. The provisioner plans by it, and the claim writer writes by it."""
 
-    def __init__(self, *, cluster: Cluster, clock: Clock) -> None:
-        self._cluster = cluster
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._settled: list[SettledClaim] = []
         self._rests: dict[str, dict[Choice, _Rest]] = {}
         self._tries: dict[str, _Try] = {}
         self._rounds = 0
         self._reduced: dict[tuple[str, bool], _Reduced] = {}
 
-    def good(self, catalog: Catalog, *, rested: bool = False) -> Catalog:
+    def reduced(self, catalog: Catalog, *, rested: bool = False) -> Catalog:
         """What a pool can buy, without what failed; or only without that part of it that rests or is being tried now.
 
         The same object is given for as long as it says the same.
@@ -133,11 +134,11 @@ class LaunchRetries:
         now, probed = self._clock.monotonic(), set(self._probed(pool))
         return any(rest.until <= now and key not in probed for key, rest in self._rests.get(pool, {}).items())
 
-    def of(self, wanted: Sequence[Wanted]) -> tuple[float, ...]:
-        """For each claim when its turn comes: now, later, or nobody knows when."""
+    def allowed(self, requests: Sequence[LaunchRequest]) -> tuple[float, ...]:
+        """For each claim when it may be written: now, at a later time, or undecided."""
         self._learn()
-        turns, waiting = [NOW] * len(wanted), list[tuple[int, Choices]]()
-        for number, each in enumerate(wanted):
+        times, waiting = [NOW] * len(requests), list[tuple[int, Choices]]()
+        for number, each in enumerate(requests):
             rests = self._rests.get(each.pool)
             choices = each.choices() if rests else frozenset()
             if rests and choices and all(choice in rests for choice in choices):
@@ -147,11 +148,11 @@ class LaunchRetries:
             self._rounds += 1
             tried = {pool: set(self._probed(pool)) for pool in self._rests}
             for number, choices in (*waiting[start:], *waiting[:start]):
-                pool = wanted[number].pool
-                turns[number] = self._turn(self._rests[pool], choices, tried[pool])
-        return tuple(turns)
+                pool = requests[number].pool
+                times[number] = self._allowed_at(self._rests[pool], choices, tried[pool])
+        return tuple(times)
 
-    def _turn(self, rests: Mapping[Choice, _Rest], choices: Choices, tried: set[Choice]) -> float:
+    def _allowed_at(self, rests: Mapping[Choice, _Rest], choices: Choices, tried: set[Choice]) -> float:
         if not tried.isdisjoint(choices):
             return UNDECIDED
         until = min(rests[each].until for each in choices)
@@ -161,25 +162,30 @@ class LaunchRetries:
         return NOW
 
     def _probed(self, pool: str) -> Iterable[Choice]:
-        return (choice for each in self._tries.values() if each.wanted.pool == pool for choice in each.probes)
+        return (choice for each in self._tries.values() if each.launch.pool == pool for choice in each.probes)
 
-    def wrote(self, claim: str, wanted: Wanted) -> None:
-        """A claim whose turn it was is written."""
-        rests = self._rests.get(wanted.pool)
-        choices = wanted.choices() if rests else frozenset()
+    def wrote(self, claim: str, launch: LaunchRequest) -> None:
+        """An allowed claim is written."""
+        rests = self._rests.get(launch.pool)
+        choices = launch.choices() if rests else frozenset()
         probes = choices if rests and all(choice in rests for choice in choices) else frozenset()
-        self._tries[claim] = _Try(wanted, self._clock.monotonic(), probes)
+        self._tries[claim] = _Try(launch, self._clock.monotonic(), probes)
+
+    def learn(self, settled: SettledClaim) -> None:
+        """A claim got its machine, or is gone without one. It counts when next asked: claims that fail together count once."""
+        self._settled.append(settled)
 
     def _learn(self) -> None:
-        """What became of the claims that were written, and what is too long ago."""
-        for settled in self._cluster.settled():
+        """Count what became of the claims that were written, and forget what is too long ago."""
+        learned, self._settled = self._settled, []
+        for settled in learned:
             found = self._tries.pop(settled.claim, None)
             if found is None:
                 continue
             if not settled.launched:
                 self._failed(found)
-            elif rests := self._rests.get(found.wanted.pool):
-                for choice in found.wanted.choices():
+            elif rests := self._rests.get(found.launch.pool):
+                for choice in found.launch.choices():
                     rests.pop(choice, None)
         now = self._clock.monotonic()
         for pool in tuple(self._rests):
@@ -190,9 +196,9 @@ class LaunchRetries:
                 del self._rests[pool]
 
     def _failed(self, found: _Try) -> None:
-        now, rests = self._clock.monotonic(), self._rests.setdefault(found.wanted.pool, {})
+        now, rests = self._clock.monotonic(), self._rests.setdefault(found.launch.pool, {})
         latest = (0.0, 0.0)
-        for choice in found.wanted.choices():
+        for choice in found.launch.choices():
             rest = rests.setdefault(choice, _Rest())
             if found.at > rest.failed_at:  # of many that were written together only the first one counts
                 rest.failures += 1

@@ -1,13 +1,12 @@
-"""Which pools may be asked, with what they can buy now. Everybody who plans asks in the same way."""
+"""The NodePools that plans may buy from, each with its catalogue; default spread constraints; the policy of planning."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from joiner.catalog.build import Catalog
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError
-from joiner.kube.informer import Informers
+from joiner.controllers.shared import Shared
 from joiner.model import labels
 from joiner.model.clusterobjects import Service
 from joiner.model.conditions import READY, find, is_true
@@ -16,11 +15,10 @@ from joiner.model.nodepool import NodePool
 from joiner.model.workload import ReplicaSet, ReplicationController, StatefulSet
 from joiner.options import Options
 from joiner.scheduling.plan import RefusalReason
-from joiner.scheduling.pods.defaultspread import Defaults, Selectors, with_defaults
+from joiner.scheduling.pods.defaultspread import Selectors, with_defaults
 from joiner.scheduling.problem import Policy, PoolOption, Problem
 from joiner.scheduling.report.refusal import EVERY_POOL
 from joiner.scheduling.tuning import NODE_PRICE, SPOT_WIDTH, SPOT_WIDTH_COST
-from joiner.state.managed import Managed
 from joiner.state.snapshot import Snapshot
 from joiner.state.usage import used_by
 
@@ -38,11 +36,9 @@ ALL_TAKEN: Final = "no reservation that it can buy from has anything left, and i
 class Pools:
     """The pools that buy nodes for pods."""
 
-    def __init__(self, *, informers: Informers, managed: Managed, catalogs: Catalogs) -> None:
-        self._informers = informers
-        self._managed = managed
-        self._catalogs = catalogs
-        informers.of(NodePool)
+    def __init__(self, shared: Shared) -> None:
+        self._informers, self._managed, self._catalogs = shared.informers, shared.managed, shared.catalogs
+        shared.informers.of(NodePool)
 
     def stale_since(self, options: Iterable[PoolOption]) -> datetime | None:
         """Of which moment the oldest types are, if some are old because newer ones could not be had."""
@@ -79,11 +75,10 @@ class Pools:
 class SpreadDefaults:
     """Spread constraints for pods that have none, as the cluster's own scheduler gives them."""
 
-    def __init__(self, *, informers: Informers, defaults: Defaults) -> None:
-        self._informers = informers
-        self._defaults = defaults
-        for kind in (Service, *CONTROLLERS) if defaults else ():
-            informers.of(kind)
+    def __init__(self, shared: Shared) -> None:
+        self._informers, self._defaults = shared.informers, shared.default_spread
+        for kind in (Service, *CONTROLLERS) if self._defaults else ():
+            shared.informers.of(kind)
 
     def applied(self, question: Problem) -> Problem:
         """The question with the constraints of its pods, own or given."""
@@ -105,7 +100,7 @@ def _left_out(pool: NodePool, why: str) -> RefusalReason:
 
 
 def _why_not(pool: NodePool) -> str:
-    """What the conditions that make a pool ready say, those that somebody has decided first."""
+    """What the conditions that make a pool ready say, those that are False first."""
     known = (find(pool.status.conditions, kind) for kind in pool.condition_set.dependents)
     told = [each for each in known if each is not None and each.status != "True" and each.message]
     decided = [each.message for each in told if each.status == "False"]
@@ -114,7 +109,7 @@ def _why_not(pool: NodePool) -> str:
 
 
 def policy_of(options: Options) -> Policy:
-    """How to plan, as people set it."""
+    """How to plan, by the options."""
     return Policy(
         preferences=options.preference_policy,
         min_values=options.min_values_policy,

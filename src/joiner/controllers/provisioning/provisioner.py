@@ -1,42 +1,31 @@
 """Provisioning: pods that wait are gathered, planned for together, and what is missing is written down as NodeClaims.
 
-Two small controllers ring the bell, for pods that wait and for nodes that go. The third gathers, waits until the picture is
-whole, asks the core, tells the answer and writes the claims. While something is left over it looks again from time to time, and
+Two small controllers trigger, for pods that wait and for nodes that go. The third gathers, waits until the state of the cluster
+is complete, plans, reports the plan and writes the claims. While something is left over it looks again from time to time, and
 plans again only if anything changed that could change the answer: a shortage that ended, an edit, a node that became free.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.controllers.provisioning.batcher import Batcher
-from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, wanted
-from joiner.controllers.provisioning.launchretries import Choice
+from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter, launch_request
+from joiner.controllers.provisioning.launchretries import Choice, LaunchRetries
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.provisioning.reporting import CONTROLLER, PlanReporter, real_pods
+from joiner.controllers.shared import Shared
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch
-from joiner.kube.informer import Informers
 from joiner.model import podrules
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED, is_among
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.observe.planningduration import Planning
-from joiner.options import Options
 from joiner.scheduling.plan import Plan, Refusal, RefusalReason
-from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.schedule import schedule
-from joiner.state.cluster import Cluster
-from joiner.state.managed import Managed
 from joiner.state.problem import problem, same
 from joiner.state.virtualpods import is_virtual
 
@@ -45,10 +34,7 @@ LOOK_AGAIN_S: Final = 10.0
 LOOK_AFTER_BUFFERS_S: Final = 30.0
 """The same where only room for pods to come is at stake."""
 UNSYNCED_S: Final = 0.5
-"""How often it is asked whether the picture is whole."""
-
-Compute = Callable[[Callable[[Problem], Plan], Problem], Awaitable[Plan]]
-"""Where plans are made: here, or in a process of its own."""
+"""How often it is asked whether the state of the cluster is complete."""
 
 
 class Buffered(Protocol):
@@ -63,12 +49,7 @@ class Buffered(Protocol):
         ...
 
 
-async def inline(function: Callable[[Problem], Plan], question: Problem) -> Plan:
-    """Make the plan here and now."""
-    return function(question)
-
-
-# -- the bells ----------------------------------------------------------------------------------------------------------
+# -- the triggers ----------------------------------------------------------------------------------------------------------
 
 
 def _waits(change: Change) -> Iterable[Key]:
@@ -78,19 +59,17 @@ def _waits(change: Change) -> Iterable[Key]:
 
 
 class PodTrigger(Reconciler):
-    """Rings for every pod that waits for a node that we could bring, and remembers when it was first seen."""
+    """Triggers for every pod that waits for a node that we could bring, and remembers when it was first seen."""
 
     name = "provisioner.trigger.pod"
     watches = (Watch(Pod, _waits),)
 
-    def __init__(self, *, informers: Informers, cluster: Cluster, batcher: Batcher, clock: Clock) -> None:
-        self._informers = informers
-        self._cluster = cluster
-        self._batcher = batcher
-        self._clock = clock
+    def __init__(self, shared: Shared, *, batcher: Batcher) -> None:
+        self._informers, self._cluster, self._batcher = shared.informers, shared.cluster, batcher
+        self._clock = shared.clock
 
     async def reconcile(self, key: Key) -> Result:
-        """Ring, if the pod still waits."""
+        """Trigger, if the pod still waits."""
         pod = self._informers.get(Pod, key.name, key.namespace)
         if pod is not None and podrules.is_provisionable(pod):
             self._cluster.acknowledge(pod, self._clock.now())
@@ -106,7 +85,7 @@ def _goes(change: Change) -> Iterable[Key]:
 
 
 class NodeTrigger(Reconciler):
-    """Rings for nodes and claims that go: their pods need other places, and pods that counted on them need new ones."""
+    """Triggers for nodes and claims that go: their pods need other places, and pods that counted on them need new ones."""
 
     name = "provisioner.trigger.node"
     watches = (Watch(Node, _goes), Watch(NodeClaim, _goes))
@@ -115,7 +94,7 @@ class NodeTrigger(Reconciler):
         self._batcher = batcher
 
     async def reconcile(self, key: Key) -> Result:
-        """Ring."""
+        """Trigger."""
         self._batcher.trigger(key.name)
         return DONE
 
@@ -124,7 +103,7 @@ class NodeTrigger(Reconciler):
 
 
 class _Answered(NamedTuple):
-    """A question, and what was said to it."""
+    """A problem, and its plan."""
 
     question: Problem
     plan: Plan
@@ -132,7 +111,7 @@ class _Answered(NamedTuple):
 
 
 class Provisioner(Reconciler):
-    """Gathers, plans, tells, writes; one window after the other."""
+    """Gathers, plans, reports, writes; one window after the other."""
 
     name = CONTROLLER
     workers = 1
@@ -140,34 +119,22 @@ class Provisioner(Reconciler):
 
     def __init__(
         self,
+        shared: Shared,
         *,
-        informers: Informers,
-        cluster: Cluster,
-        managed: Managed,
-        catalogs: Catalogs,
         claims: ClaimWriter,
+        retries: LaunchRetries,
         batcher: Batcher,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-        vocabulary: Vocabulary,
         room: Buffered | None = None,
-        spread: Defaults | None = None,
-        compute: Compute = inline,
     ) -> None:
-        self._cluster = cluster
-        self._pools = Pools(informers=informers, managed=managed, catalogs=catalogs)
-        self._claims = claims
-        self._batcher = batcher
-        self._clock = clock
-        self._vocabulary = vocabulary
-        self._room = room
-        self._spread = SpreadDefaults(informers=informers, defaults=spread or {})
-        self._compute = compute
-        self._policy = policy_of(options)
-        self._teller = PlanReporter(cluster=cluster, clock=clock, recorder=recorder, metrics=metrics, options=options)
-        self._planning = Planning(metrics, clock, CONTROLLER)
+        self._cluster = shared.cluster
+        self._pools = Pools(shared)
+        self._claims, self._batcher, self._clock, self._vocabulary = claims, batcher, shared.clock, shared.vocabulary
+        self._room, self._retries = room, retries
+        self._spread = SpreadDefaults(shared)
+        self._policy = policy_of(shared.options)
+        self._reporter = PlanReporter(shared)
+        self._nominated_for = timedelta(seconds=shared.options.nomination_s)
+        self._planner = shared.planner(CONTROLLER)
         self._again_s: float | None = 0.0
         self._answered: _Answered | None = None
         self._probed: Problem | None = None
@@ -184,7 +151,7 @@ class Provisioner(Reconciler):
         return Result(0.0)
 
     def _next_look(self) -> float | None:
-        """When to look again although nobody rings; never when nobody waits."""
+        """When to look again without a trigger; None when no pod waits."""
         snapshot = self._cluster.snapshot(self._clock.now())
         if snapshot.waiting or snapshot.evicted or snapshot.held:
             return LOOK_AGAIN_S
@@ -195,7 +162,7 @@ class Provisioner(Reconciler):
         snapshot, virtual = self._cluster.snapshot(self._clock.now()), self._virtual_pods()
         if not snapshot.waiting and not snapshot.evicted and not virtual:
             self._answered = None
-            self._teller.nobody_waits()
+            self._reporter.nobody_waits()
             await self._tell_room(Plan(), ())
             return
         options, skipped = await self._pools.options(snapshot)
@@ -212,18 +179,17 @@ class Provisioner(Reconciler):
         known = self._answered
         if known is not None and same(known.question, question) and known.resting == resting:
             plan = known.plan
-            self._teller.nominate(plan, question)
+            self._cluster.nominate_all(plan, real_pods(question), self._clock.now() + self._nominated_for)
         else:
             plan = await self._answer(question, resting, skipped)
         # What was bought a moment ago does not count against limits yet: one look later it does.
-        if not plan.claims and any(self._claims.turns.due(each.pool.name) for each in options):
+        if not plan.claims and any(self._retries.due(each.pool.name) for each in options):
             await self._probe(plan, replace(question, pools=self._reduced(options, rested=True)))
         await self._tell_room(plan, question.pods)
 
     def _reduced(self, options: tuple[PoolOption, ...], *, rested: bool = False) -> tuple[PoolOption, ...]:
         """The pools without what failed when it was last tried, or only without that part of it that still rests."""
-        turns = self._claims.turns
-        return tuple(replace(each, catalog=turns.good(each.catalog, rested=rested)) for each in options)
+        return tuple(replace(each, catalog=self._retries.reduced(each.catalog, rested=rested)) for each in options)
 
     async def _probe(self, plan: Plan, question: Problem) -> None:
         """Try what failed and has rested since, with claims for single pods of those that found no other place.
@@ -235,26 +201,25 @@ class Provisioner(Reconciler):
         question = replace(question, pods=tuple(pod for pod in question.pods if pod.key in waiting))
         if not question.pods or (self._probed is not None and same(self._probed, question)):
             return
-        wishes = await self._lone_wishes(question)
-        outcomes = await self._claims.buy(wishes)
-        self._teller.outcomes(outcomes, Plan(claims=tuple(wish.planned for wish in wishes)), question)
+        requests = await self._single_pod_requests(question)
+        await self._write(Plan(claims=tuple(request.planned for request in requests)), requests, question)
         # Should the same be asked again after a purchase, what was bought is gone.
-        self._probed = None if wishes else question
+        self._probed = None if requests else question
 
-    async def _lone_wishes(self, question: Problem) -> tuple[ClaimRequest, ...]:
-        """For each part of what the pods could be bought, as far as the parts share nothing, the wish of a single pod.
+    async def _single_pod_requests(self, question: Problem) -> tuple[ClaimRequest, ...]:
+        """For each part of what the pods could be bought, as far as the parts share nothing, the request of a single pod.
 
         Another pod begins each time, so that one whose claims can never be launched does not stand before the others for ever.
         """
         pods, tried, found = {pod.key: pod for pod in question.pods}, set[Choice](), list[ClaimRequest]()
-        wishes = _wishes(await self._planned(question), question)
-        start = self._probes % len(wishes) if wishes else 0
-        for wish in (*wishes[start:], *wishes[:start]):
-            if tried.isdisjoint(wanted(wish).choices()):
-                names = wish.planned.pods
+        requests = _requests(await self._planner.plan(question), question)
+        start = self._probes % len(requests) if requests else 0
+        for request in (*requests[start:], *requests[:start]):
+            if tried.isdisjoint(launch_request(request).choices()):
+                names = request.planned.pods
                 alone = replace(question, pods=(pods[names[self._probes % len(names)]],))
-                found.extend(_wishes(await self._planned(alone), alone))
-                tried.update(choice for each in found for choice in wanted(each).choices())
+                found.extend(_requests(await self._planner.plan(alone), alone))
+                tried.update(choice for each in found for choice in launch_request(each).choices())
         self._probes += 1
         return tuple(found)
 
@@ -267,20 +232,29 @@ class Provisioner(Reconciler):
     async def _answer(
         self, question: Problem, resting: tuple[Refusal, ...], skipped: tuple[RefusalReason, ...]
     ) -> Plan:
-        """Plan, tell, write. What was not written as planned is planned for again."""
+        """Plan, report, write. What was not written as planned is planned for again."""
         self._answered = None
-        self._teller.question(question)
+        self._reporter.question(question)
         names = {each.pod for each in resting}
         asked = replace(question, pods=tuple(pod for pod in question.pods if pod.key not in names))
-        plan = await self._planned(asked if names else question)
+        plan = await self._planner.plan(asked if names else question)
         plan = replace(plan, refusals=(*plan.refusals, *resting))
-        self._teller.plan(plan, question, skipped)
-        outcomes = await self._claims.buy(_wishes(plan, question))
-        self._teller.outcomes(outcomes, plan, question)
+        now = self._clock.now()
+        waited = self._cluster.record(plan, real_pods(question), now, now + self._nominated_for)
+        self._reporter.plan(plan, question, skipped, waited)
+        await self._write(plan, _requests(plan, question), question)
         # Should the same be asked again after a purchase, what was bought is gone.
         if not plan.claims and not plan.not_attempted:
             self._answered = _Answered(question, plan, resting)
         return plan
+
+    async def _write(self, plan: Plan, requests: tuple[ClaimRequest, ...], question: Problem) -> None:
+        outcomes = await self._claims.buy(requests)
+        until = self._clock.now() + self._nominated_for
+        for outcome, request in zip(outcomes, requests, strict=True):
+            if outcome.claim is not None and request.pods:
+                self._cluster.nominate(outcome.claim.name, until)
+        self._reporter.outcomes(outcomes, plan, question)
 
     def _virtual_pods(self) -> tuple[Pod, ...]:
         return self._room.pods() if self._room is not None else ()
@@ -288,10 +262,6 @@ class Provisioner(Reconciler):
     async def _tell_room(self, plan: Plan, pods: tuple[Pod, ...]) -> None:
         if self._room is not None:
             await self._room.tell(plan, pods)
-
-    async def _planned(self, question: Problem) -> Plan:
-        with self._planning.measured(len(question.pods)):
-            return await self._compute(schedule, question)
 
 
 def _rests(pod: Pod, until: datetime) -> Refusal:
@@ -303,7 +273,7 @@ def _rests(pod: Pod, until: datetime) -> Refusal:
     return Refusal(pod=pod.key, reasons=(reason,))
 
 
-def _wishes(plan: Plan, question: Problem) -> tuple[ClaimRequest, ...]:
+def _requests(plan: Plan, question: Problem) -> tuple[ClaimRequest, ...]:
     options, known = {each.pool.name: each for each in question.pools}, real_pods(question)
     return tuple(
         ClaimRequest(each, options[each.nodepool], tuple(known[key] for key in each.pods if key in known))

@@ -1,23 +1,19 @@
-"""What a plan means, told: events at pods and pools, numbers for dashboards, promises in the state of the cluster."""
+"""Reports a plan: events on pods and pools, and metrics. It writes no state."""
 
 from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.controllers.provisioning.claimwriter import WriteOutcome
 from joiner.controllers.provisioning.pools import nothing_to_buy
+from joiner.controllers.shared import Shared
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.options import Options
 from joiner.scheduling.plan import Plan, Refusal, RefusalReason
 from joiner.scheduling.pods.effectivezone import effective_zone
 from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.refusal import EVERY_POOL
-from joiner.state.cluster import Cluster
 from joiner.state.pods import declines_us
 from joiner.state.virtualpods import is_virtual
 
@@ -30,16 +26,10 @@ def real_pods(question: Problem) -> dict[str, Pod]:
 
 
 class PlanReporter:
-    """Tells what was found and what was decided. Virtual pods are never spoken of."""
+    """Publishes what was found and what was decided; nothing about virtual pods."""
 
-    def __init__(
-        self, *, cluster: Cluster, clock: Clock, recorder: Recorder, metrics: Metrics, options: Options
-    ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._recorder = recorder
-        self._metrics = metrics
-        self._promised_for = timedelta(seconds=options.nomination_s)
+    def __init__(self, shared: Shared) -> None:
+        self._recorder, self._metrics = shared.recorder, shared.metrics
         self._zones: frozenset[str] = frozenset()
 
     def question(self, question: Problem) -> None:
@@ -47,9 +37,9 @@ class PlanReporter:
         for each in question.pools:
             if not each.catalog.eligible:
                 self._recorder.publish(each.pool, "NoCompatibleInstanceTypes", nothing_to_buy(each.catalog))
-        shelf = VolumeIndex(question.storage, question.vocabulary)
+        volumes = VolumeIndex(question.storage, question.vocabulary)
         pods = real_pods(question).values()
-        zones = Counter(effective_zone(pod, shelf, question.vocabulary) for pod in pods)
+        zones = Counter(effective_zone(pod, volumes, question.vocabulary) for pod in pods)
         gauge = self._metrics.scheduler_pending_pods_by_effective_zone_count
         for zone in sorted(self._zones - zones.keys()):
             gauge.remove(CONTROLLER, zone)
@@ -62,23 +52,15 @@ class PlanReporter:
         self.question(Problem(pods=()))
         self._counts(Plan())
 
-    def nominate(self, plan: Plan, question: Problem) -> None:
-        """Nodes that pods were sent to are left alone for a while."""
-        until, known = self._clock.now() + self._promised_for, real_pods(question)
-        for name, pods in plan.placements.items():
-            if any(pod in known for pod in pods):
-                self._cluster.nominate(name, until)
-
-    def plan(self, plan: Plan, question: Problem, skipped: tuple[RefusalReason, ...]) -> None:
-        """Who goes where, and who does not."""
+    def plan(
+        self, plan: Plan, question: Problem, skipped: tuple[RefusalReason, ...], waited: Iterable[timedelta]
+    ) -> None:
+        """Which pods go where and which do not; and how long those had waited that no plan had tried before."""
         known = real_pods(question)
-        self._times(plan, known)
-        self.nominate(plan, question)
-        unlaunched = {each.name for each in self._cluster.snapshot(self._clock.now()).unlaunched}
+        for wait in waited:
+            self._metrics.pods_scheduling_decision_duration_seconds.observe(wait.total_seconds())
         for name, pods in plan.placements.items():
             for pod in (known[key] for key in pods if key in known):
-                if name in unlaunched:
-                    self._cluster.promise(pod, name, self._clock.now())
                 self._placed(pod, name)
         for refusal in plan.refusals:
             if refusal.pod in known:
@@ -87,29 +69,13 @@ class PlanReporter:
 
     def outcomes(self, outcomes: tuple[WriteOutcome, ...], plan: Plan, question: Problem) -> None:
         """What became of the claims of a plan."""
-        known, until = real_pods(question), self._clock.now() + self._promised_for
+        known = real_pods(question)
         for outcome, planned in zip(outcomes, plan.claims, strict=True):
-            pods = [known[key] for key in planned.pods if key in known]
-            if outcome.claim is not None and pods:
-                self._cluster.nominate(outcome.claim.name, until)
-            for pod in pods:
+            for pod in (known[key] for key in planned.pods if key in known):
                 if outcome.claim is not None:
                     self._placed(pod, outcome.claim.name)
                 elif outcome.problem:
                     self._recorder.publish(pod, "FailedScheduling", outcome.problem)
-
-    def _times(self, plan: Plan, known: dict[str, Pod]) -> None:
-        now = self._clock.now()
-        placed = {key for pods in plan.placements.values() for key in pods}
-        placed.update(key for claim in plan.claims for key in claim.pods)
-        for key, pod in known.items():
-            times = self._cluster.acknowledge(pod, now)
-            if times.attempted is None:
-                times.attempted = now
-                waited = (now - times.seen).total_seconds()
-                self._metrics.pods_scheduling_decision_duration_seconds.observe(waited)
-            if key in placed and times.schedulable is None:
-                times.schedulable = now
 
     def _placed(self, pod: Pod, name: str) -> None:
         self._recorder.publish(pod, "Nominated", f"Pod should schedule on {name}")
@@ -127,7 +93,7 @@ class PlanReporter:
 
 
 def _with_pools(refusal: Refusal, skipped: tuple[RefusalReason, ...]) -> tuple[RefusalReason, ...]:
-    """Why a pod is refused. Of pools that could not be asked, whoever left them out knows better than the plan."""
+    """Why a pod is refused. Of pools that could not be asked, the reasons for leaving them out say more than the plan."""
     if refusal.ignored or not skipped:
         return refusal.reasons
     known = {EVERY_POOL, *(each.object for each in skipped)}

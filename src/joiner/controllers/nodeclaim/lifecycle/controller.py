@@ -2,32 +2,23 @@
 
 from collections.abc import Iterable
 
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
-from joiner.cloud.provider import CloudProvider
-from joiner.cloud.registration import hooks_of
 from joiner.controllers.nodeclaim.lifecycle.deletion import Deletion
 from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes
 from joiner.controllers.nodeclaim.lifecycle.initialization import Initialization
 from joiner.controllers.nodeclaim.lifecycle.launch import GivenUp, Launch, PlannedPods
 from joiner.controllers.nodeclaim.lifecycle.liveness import Liveness
 from joiner.controllers.nodeclaim.lifecycle.registration import Registration
-from joiner.kube.client import Client, Key
+from joiner.controllers.shared import Shared
+from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
 from joiner.kube.errors import KubeError, NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
 from joiner.model.claimconditions import LAUNCHED
 from joiner.model.conditions import find
-from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.observe.claims import count_disrupted
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
-from joiner.options import Options
-from joiner.state.managed import Managed
 
 
 class Lifecycle(Reconciler):
@@ -37,51 +28,15 @@ class Lifecycle(Reconciler):
     workers = 1000
 
     def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        options: Options,
-        vocabulary: Vocabulary,
-        health: RegistrationOutcomes,
-        planned_pods: PlannedPods = lambda claim: (),
+        self, shared: Shared, *, health: RegistrationOutcomes, planned_pods: PlannedPods = lambda claim: ()
     ) -> None:
-        self._client, self._informers, self._clock, self._metrics = client, informers, clock, metrics
-        self._managed = Managed(provider.node_classes())
-        self._launch = Launch(
-            informers=informers,
-            provider=provider,
-            catalogs=catalogs,
-            clock=clock,
-            recorder=recorder,
-            vocabulary=vocabulary,
-            strict=options.min_values_policy == "Strict",
-            planned_pods=planned_pods,
-        )
-        self._registration = Registration(
-            client=client,
-            informers=informers,
-            recorder=recorder,
-            metrics=metrics,
-            health=health,
-            hooks=hooks_of(provider),
-        )
-        self._initialization = Initialization(client=client, informers=informers)
+        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._metrics, self._managed = shared.metrics, shared.managed
+        self._launch = Launch(shared, planned_pods=planned_pods)
+        self._registration = Registration(shared, health=health)
+        self._initialization = Initialization(shared)
         self._liveness = Liveness(health=health)
-        self._deletion = Deletion(
-            client=client,
-            informers=informers,
-            provider=provider,
-            clock=clock,
-            recorder=recorder,
-            metrics=metrics,
-            launch=self._launch,
-        )
+        self._deletion = Deletion(shared, launch=self._launch)
         self.watches = (Watch(NodeClaim, self._claim), Watch(Node, self._claims_of_node))
 
     def _claim(self, change: Change) -> Iterable[Key]:

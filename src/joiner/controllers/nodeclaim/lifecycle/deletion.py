@@ -1,28 +1,23 @@
 """The last step: the node leaves, the machine goes, and only then the claim.
 
-A claim that nobody knows the machine of may still have one: an answer was lost, or we were restarted before it was written
+A claim without a known machine may still have one: an answer was lost, or we were restarted before it was written
 down. So the provider is asked for machines that were bought for the claim.
 """
 
 from typing import Final
 
-from joiner.clock import Clock
 from joiner.cloud.errors import InstanceNotFound, Transient
-from joiner.cloud.provider import CloudProvider
 from joiner.controllers.nodeclaim.lifecycle.launch import Launch
+from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.kube.client import Client
 from joiner.kube.controller import DONE, Result
 from joiner.kube.errors import NotFound
-from joiner.kube.informer import Informers
 from joiner.model import claimconditions, labels
 from joiner.model.claimconditions import INSTANCE_TERMINATING, REGISTERED
 from joiner.model.conditions import find
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 
 RETRY_S: Final = 5.0
 
@@ -30,19 +25,9 @@ RETRY_S: Final = 5.0
 class Deletion:
     """Takes a deleted claim apart, in an order that leaks nothing."""
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        provider: CloudProvider,
-        clock: Clock,
-        recorder: Recorder,
-        metrics: Metrics,
-        launch: Launch,
-    ) -> None:
-        self._client, self._informers, self._provider = client, informers, provider
-        self._clock, self._recorder, self._metrics = clock, recorder, metrics
+    def __init__(self, shared: Shared, *, launch: Launch) -> None:
+        self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
+        self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
         self._launch = launch
 
     async def step(self, claim: NodeClaim) -> Result:

@@ -1,8 +1,7 @@
 """The third step: the node is ready for the pods it was bought for."""
 
 from joiner.controllers.nodeclaim.lifecycle.draft import Draft
-from joiner.kube.client import Client
-from joiner.kube.informer import Informers
+from joiner.controllers.shared import Shared
 from joiner.model import labels, taints
 from joiner.model.claimconditions import INITIALIZED, REBOOTING, REGISTERED
 from joiner.model.meta import replace
@@ -11,10 +10,10 @@ from joiner.model.nodeclaim import NodeClaim
 
 
 class Initialization:
-    """Finds out when a node is prepared. It stays so until a reboot takes it back; while one is under way nobody looks."""
+    """Finds out when a node is prepared. It stays so until a reboot takes it back; while one is under way nothing is done."""
 
-    def __init__(self, *, client: Client, informers: Informers) -> None:
-        self._client, self._informers = client, informers
+    def __init__(self, shared: Shared) -> None:
+        self._client, self._informers = shared.client, shared.informers
 
     async def step(self, draft: Draft) -> None:
         """Say what is still missing, or that nothing is."""

@@ -4,13 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from joiner.catalog import launchoptions
-from joiner.clock import Clock
-from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InsufficientCapacity, LaunchFailed, NodeClassNotReady, Transient
-from joiner.cloud.provider import CloudProvider, Instance
+from joiner.cloud.provider import Instance
 from joiner.controllers.nodeclaim.lifecycle.draft import Draft
+from joiner.controllers.shared import Shared
 from joiner.kube.controller import DONE, Backoff, Result
-from joiner.kube.informer import Informers
 from joiner.model import labels
 from joiner.model.claimconditions import LAUNCHED
 from joiner.model.labels import Vocabulary
@@ -18,7 +16,6 @@ from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
-from joiner.observe.events import Recorder
 from joiner.requirements import Requirements
 
 MESSAGE_MOST: Final = 1024
@@ -45,21 +42,11 @@ class _Attempts:
 class Launch:
     """Buys the machine of a claim. Asked again after a lost answer, it finds the machine that was bought before."""
 
-    def __init__(
-        self,
-        *,
-        informers: Informers,
-        provider: CloudProvider,
-        catalogs: Catalogs,
-        clock: Clock,
-        recorder: Recorder,
-        vocabulary: Vocabulary,
-        strict: bool,
-        planned_pods: PlannedPods,
-    ) -> None:
-        self._informers, self._provider, self._catalogs = informers, provider, catalogs
-        self._clock, self._recorder, self._vocabulary = clock, recorder, vocabulary
-        self._strict, self._planned_pods = strict, planned_pods
+    def __init__(self, shared: Shared, *, planned_pods: PlannedPods) -> None:
+        self._informers, self._provider, self._catalogs = shared.informers, shared.provider, shared.catalogs
+        self._clock, self._recorder, self._vocabulary = shared.clock, shared.recorder, shared.vocabulary
+        self._planned_pods = planned_pods
+        self._strict = shared.options.min_values_policy == "Strict"
         self._backoff = Backoff()
         self._bought: dict[str, Instance] = {}
         self._refused: set[str] = set()
@@ -95,7 +82,7 @@ class Launch:
         except NodeClassNotReady as error:
             self._recorder.publish(claim, "NodeClassNotReady", _cut(str(error)))
             raise GivenUp("nodeclass_not_ready") from error
-        except CloudError as error:  # also one that nobody thought of: it is told, and the clock runs on
+        except CloudError as error:  # also an unknown one: it is reported, and the timeout runs on
             return self._failed(draft, attempts, error)
         draft.pass_time(self._clock.now())
         self._bought[claim.metadata.uid] = instance

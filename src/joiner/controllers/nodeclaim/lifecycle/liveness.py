@@ -13,7 +13,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 
 
 class Liveness:
-    """Gives up on claims that take too long. Being initialised has no limit: that is up to whoever prepares the node."""
+    """Gives up on claims that take too long. Being initialised has no limit: it depends on what prepares the node."""
 
     def __init__(self, *, health: RegistrationOutcomes) -> None:
         self._health = health

@@ -1,22 +1,18 @@
 """The second step: the machine joined the cluster, and its Node becomes what the claim says."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 from joiner.cloud.errors import CloudError, Transient
-from joiner.cloud.registration import Answer, RegistrationHook
+from joiner.cloud.registration import Answer, RegistrationHook, hooks_of
 from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes, pool_of
-from joiner.kube.client import Client
+from joiner.controllers.shared import Shared
 from joiner.kube.controller import DONE, Result, soonest
-from joiner.kube.informer import Informers
 from joiner.model import labels, taints
 from joiner.model.claimconditions import LAUNCHED, REGISTERED
 from joiner.model.meta import OwnerReference, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.observe.events import Recorder
-from joiner.observe.metrics import Metrics
 
 HOOK_RETRY_S: Final = 5.0
 """How soon a hook that failed is asked again."""
@@ -24,20 +20,11 @@ _TRUE: Final = "true"
 
 
 class Registration:
-    """Matches a Node with its claim. Taints and labels are synced this once; later they belong to whoever changes them."""
+    """Matches a Node with its claim. Taints and labels are synced this once; later they belong to users and other controllers."""
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: Informers,
-        recorder: Recorder,
-        metrics: Metrics,
-        health: RegistrationOutcomes,
-        hooks: Sequence[RegistrationHook] = (),
-    ) -> None:
-        self._client, self._informers, self._hooks = client, informers, hooks
-        self._recorder, self._metrics, self._health = recorder, metrics, health
+    def __init__(self, shared: Shared, *, health: RegistrationOutcomes) -> None:
+        self._client, self._informers, self._hooks = shared.client, shared.informers, hooks_of(shared.provider)
+        self._recorder, self._metrics, self._health = shared.recorder, shared.metrics, health
 
     async def step(self, draft: Draft) -> Result:
         """Register the node if it is there and nothing of the provider's keeps it."""
@@ -108,7 +95,7 @@ async def _asked(hook: RegistrationHook, claim: NodeClaim) -> Answer:
 def _synced(draft: Draft, node: Node) -> Node:
     """The node with everything the claim says.
 
-    Taints only the first time: a startup taint that somebody has removed since must not come back.
+    Taints only the first time: a startup taint that was removed since must not come back.
     """
     metadata, spec = node.metadata, draft.claim.spec
     finalizers = dict.fromkeys((*metadata.finalizers, labels.TERMINATION_FINALIZER))
