@@ -12,6 +12,9 @@ from joiner.model.resources import Resources
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joiner.model.taints import Taint
 
+Amounts = tuple[int, ...]
+"""Resource amounts in the order of the run's resource names."""
+
 
 class PoolOption(Value):
     """A pool that may open claims, with what it can buy."""

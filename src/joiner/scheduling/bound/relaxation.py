@@ -20,7 +20,8 @@ from joiner.requirements import DOES_NOT_EXIST, NOT_IN, Requirements
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.nodes.dominance import first_of_each, numbered, undominated
-from joiner.scheduling.nodes.template import Template, node_rules
+from joiner.scheduling.nodes.template import Template
+from joiner.scheduling.pods.noderules import node_rules
 from joiner.scheduling.pods.podclass import PodClass
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.topology.group import ANTI_AFFINITY, SPREAD, Group

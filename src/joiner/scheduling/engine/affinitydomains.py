@@ -12,9 +12,9 @@ from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.pricing import rounded
 from joiner.scheduling.nodes.nodekinds import KindTable, how_many
 from joiner.scheduling.nodes.openclaim import RequirementCache
-from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.pods.podclass import PodClass
+from joiner.scheduling.problem import Amounts
 from joiner.scheduling.topology.group import AFFINITY, Group
 
 _DOMAINS_MOST: Final = 32

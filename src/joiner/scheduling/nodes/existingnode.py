@@ -8,10 +8,9 @@ from joiner.model.pod import Pod
 from joiner.model.taints import kept_off, untolerated
 from joiner.requirements import Requirements
 from joiner.scheduling.nodes.openclaim import PORTS, REQUIREMENTS, RESOURCES, TAINTS, TOPOLOGY, VOLUMES, Refused
-from joiner.scheduling.nodes.resourcefit import Amounts
-from joiner.scheduling.nodes.template import node_rules
+from joiner.scheduling.pods.noderules import node_rules
 from joiner.scheduling.pods.podclass import PodClass, Step
-from joiner.scheduling.problem import ExistingNode
+from joiner.scheduling.problem import Amounts, ExistingNode
 
 
 class OpenNode:

@@ -1,6 +1,7 @@
 """The kinds of node that pods can be bought as, and who may join whom without making a node dearer."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,10 @@ from joiner.requirements import Requirements
 from joiner.scheduling.nodes.dominance import first_of_each, numbered, undominated
 from joiner.scheduling.nodes.openclaim import RequirementCache
 from joiner.scheduling.nodes.template import Template
-from joiner.scheduling.planners.podsizes import PLENTY, Size
 
 Vector = npt.NDArray[np.float64]
+PLENTY: Final = 1e18
+"""How many pods a node takes of which nothing limits the number."""
 
 
 class NodeKinds:
@@ -78,21 +80,21 @@ class KindTable:
         kept = kept[undominated(every.room[kept])]
         return NodeKinds(every.units[kept], every.costs[kept], every.room[kept])
 
-    def welcome(self, size: Size, other: Size, kinds: NodeKinds) -> Vector | None:
-        """One for each kind of a size's claims where another size may join without raising the price; nothing if on none."""
-        key = (id(kinds), id(other.requirements))
+    def welcome(self, template: Template, own: Requirements, other: Requirements, kinds: NodeKinds) -> Vector | None:
+        """One for each node kind that pods with other requirements may join without raising its price; None if there is none."""
+        key = (id(kinds), id(other))
         known = self._welcome.get(key)
         if known is None:
-            known = self._welcome[key] = (self._judge(size, other, kinds), other.requirements)
+            known = self._welcome[key] = (self._judge(template, own, other, kinds), other)
         return known[0]
 
-    def _judge(self, size: Size, other: Size, kinds: NodeKinds) -> Vector | None:
-        if other.requirements == size.requirements:
+    def _judge(self, template: Template, own: Requirements, other: Requirements, kinds: NodeKinds) -> Vector | None:
+        if other == own:
             return np.ones(len(kinds.units))
-        joined = self._joined.of(size.requirements, other.requirements)
+        joined = self._joined.of(own, other)
         if joined is None:
             return None
-        joint = self._costs(size.template, joined)[kinds.units]
+        joint = self._costs(template, joined)[kinds.units]
         same = joint <= kinds.costs * (1 + 1e-9)
         return same.astype(np.float64) if same.any() else None
 

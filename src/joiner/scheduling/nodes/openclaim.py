@@ -12,9 +12,9 @@ from joiner.model.taints import untolerated
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.nodes.minvalues import Flexibility
 from joiner.scheduling.nodes.reservations import Reservations
-from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.pods.podclass import PodClass, Step
+from joiner.scheduling.problem import Amounts
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Group
 
 TAINTS: Final = "taints"

@@ -4,9 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from joiner.catalog.units import Ladder, Stock
-
-Amounts = tuple[int, ...]
-"""Resource amounts in the order of the run's resource names."""
+from joiner.scheduling.problem import Amounts
 
 
 class FitIndex:

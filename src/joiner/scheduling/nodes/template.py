@@ -10,9 +10,10 @@ from joiner.model.pod import ContainerPort, Pod, host_ports
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
 from joiner.model.taints import kept_off
-from joiner.requirements import Requirements, unreadable
-from joiner.scheduling.nodes.resourcefit import Amounts, FitIndex
-from joiner.scheduling.problem import PoolOption
+from joiner.requirements import Requirements
+from joiner.scheduling.nodes.resourcefit import FitIndex
+from joiner.scheduling.pods.noderules import node_rules
+from joiner.scheduling.problem import Amounts, PoolOption
 
 
 class DaemonGroup:
@@ -23,19 +24,6 @@ class DaemonGroup:
         self.amounts = amounts
         self.busy = any(amounts)
         self.ports = ports
-
-
-def node_rules(pod: Pod, vocabulary: Vocabulary) -> tuple[Requirements, ...]:
-    """The nodes a pod may run on, as alternatives of which one must hold; a term that makes no sense matches no node."""
-    selector = Requirements.of_labels(pod.spec.node_selector, vocabulary)
-    required = pod.spec.affinity.node_affinity.required
-    if required is None or not required.node_selector_terms:
-        return (selector,)
-    return tuple(
-        selector & Requirements.read(term.match_expressions, vocabulary)
-        for term in required.node_selector_terms
-        if not any(unreadable(each) for each in term.match_expressions)
-    )
 
 
 class Template:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from joiner.model.pod import ContainerPort
 from joiner.requirements import Requirements
 from joiner.scheduling.nodes.openclaim import Claim
-from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.pods.podclass import PodClass, Step
+from joiner.scheduling.problem import Amounts
 
 if TYPE_CHECKING:
     from joiner.scheduling.engine.firstfit import FirstFit

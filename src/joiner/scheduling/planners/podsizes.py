@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
+from joiner.scheduling.nodes.nodekinds import PLENTY
 from joiner.scheduling.nodes.openclaim import Claim
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Group
-
-PLENTY = 1e18
 
 
 class Share:

@@ -274,7 +274,7 @@ class ValueGreedy(FirstFit):
             waiting = other.left - 1 if other is size else other.left
             if waiting <= 0 or other.template is not size.template:
                 continue
-            welcome = self.kinds.welcome(size, other, kinds)
+            welcome = self.kinds.welcome(size.template, size.requirements, other.requirements, kinds)
             if welcome is None:
                 continue
             count = other.often(room)

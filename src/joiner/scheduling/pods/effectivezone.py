@@ -4,7 +4,7 @@ from typing import Final
 
 from joiner.model.labels import ZONE, Vocabulary
 from joiner.model.pod import Pod
-from joiner.scheduling.nodes.template import node_rules
+from joiner.scheduling.pods.noderules import node_rules
 from joiner.scheduling.pods.volumetopology import VolumeIndex
 
 FLEXIBLE: Final = "flexible"

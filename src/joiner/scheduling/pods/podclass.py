@@ -12,9 +12,9 @@ from joiner.model.pod import ContainerPort, Pod, PodSpec, PodStatus, Volume, hos
 from joiner.model.requirement import SelectorRequirement
 from joiner.model.taints import PREFER_NO_SCHEDULE_TOLERATION, Toleration
 from joiner.requirements import Requirement, Requirements, unreadable
-from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.pods.preferences import PodPreferences, steps, wishes
 from joiner.scheduling.pods.volumetopology import PodVolumes, VolumeIndex
+from joiner.scheduling.problem import Amounts
 from joiner.scheduling.topology.group import AFFINITY, Group
 from joiner.scheduling.topology.groups import Groups, Labels, labels_of
 

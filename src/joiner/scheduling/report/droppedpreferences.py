@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from joiner.model.affinity import PreferredSchedulingTerm
 from joiner.scheduling.plan import DroppedPreferences
 from joiner.scheduling.pods.preferences import PodPreferences, steps, wishes
-from joiner.scheduling.whatif.constraints import company_text, node_preference_text, spread_text
+from joiner.scheduling.report.words import company_text, node_preference_text, spread_text
 
 if TYPE_CHECKING:
     from joiner.scheduling.engine.firstfit import FirstFit

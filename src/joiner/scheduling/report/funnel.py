@@ -18,13 +18,12 @@ from joiner.scheduling.nodes.openclaim import (
     TOPOLOGY,
     VOLUMES,
 )
-from joiner.scheduling.nodes.resourcefit import Amounts
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.plan import FunnelStage
 from joiner.scheduling.pods.podclass import PodClass, Step
-from joiner.scheduling.problem import PoolOption
+from joiner.scheduling.problem import Amounts, PoolOption
 from joiner.scheduling.report.topologyrefusal import Obstacle, narrowed, said
-from joiner.scheduling.whatif.constraints import taint_text
+from joiner.scheduling.report.words import taint_text
 
 if TYPE_CHECKING:
     from joiner.scheduling.engine.firstfit import FirstFit

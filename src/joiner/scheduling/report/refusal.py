@@ -17,8 +17,8 @@ from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.report.funnel import closing, in_words, sieves
 from joiner.scheduling.report.suggestions import toleration_meant
 from joiner.scheduling.report.topologyrefusal import Obstacle, narrowed
+from joiner.scheduling.report.words import taint_text
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, Group
-from joiner.scheduling.whatif.constraints import taint_text
 
 if TYPE_CHECKING:
     from joiner.scheduling.engine.firstfit import FirstFit

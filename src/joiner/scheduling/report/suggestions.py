@@ -11,7 +11,7 @@ from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint, Toleration
 from joiner.requirements import Requirements, similar_key
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.whatif.constraints import taint_text
+from joiner.scheduling.report.words import taint_text
 
 _SHOWN_VALUES: Final = 6
 _MISTAKES_MAX: Final = 100

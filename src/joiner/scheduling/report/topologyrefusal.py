@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.pods.podclass import PodClass, Step
+from joiner.scheduling.report.words import chosen_text
 from joiner.scheduling.topology.group import AFFINITY, SPREAD, Group
-from joiner.scheduling.whatif.constraints import chosen_text
 
 _NEW_HOST: Final = Requirement(HOSTNAME, ("a new node",))
 _ANY_HOST: Final = Requirement(HOSTNAME, complement=True)

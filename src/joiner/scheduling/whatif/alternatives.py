@@ -15,9 +15,10 @@ from joiner.model.pod import Pod, PodSpec
 from joiner.requirements import Requirements
 from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.report.words import node_preference_text
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.whatif.aftermath import settled
-from joiner.scheduling.whatif.constraints import Constraint, Lift, kind_of, node_preference_text, preferences, without
+from joiner.scheduling.whatif.constraints import Constraint, Lift, kind_of, preferences, without
 
 TOO_SMALL: Final = "too small"
 EXCLUDED: Final = "excluded by what the node must be"

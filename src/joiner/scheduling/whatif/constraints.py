@@ -15,14 +15,12 @@ from joiner.model.affinity import (
     NodeAffinity,
     NodeSelectorTerm,
     PodAffinityTerm,
-    PreferredSchedulingTerm,
-    TopologySpreadConstraint,
 )
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements, host_ports
 from joiner.model.requirement import EXISTS, SelectorRequirement
 from joiner.model.resources import NODES, PODS
-from joiner.model.selector import LabelExpression, LabelSelector, chooses
+from joiner.model.selector import chooses
 from joiner.model.taints import Taint, Toleration, tolerates
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.nodes.openclaim import (
@@ -36,6 +34,7 @@ from joiner.scheduling.nodes.openclaim import (
     VOLUMES,
 )
 from joiner.scheduling.problem import PoolOption, Problem
+from joiner.scheduling.report.words import company_text, expression_text, node_preference_text, spread_text, taint_text
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -117,21 +116,11 @@ def preferences(pod: Pod) -> Iterator[Lift]:
     yield from wishes_for_company(pod, hard=True)
 
 
-def node_preference_text(term: PreferredSchedulingTerm) -> str:
-    """A preference for labels of nodes in words."""
-    return f"preferred node affinity {', '.join(map(_expression, term.preference.match_expressions))}"
-
-
 # -- what a pod asks of labels -------------------------------------------------------------------------------------------
 
 
 def _told(pod: Pod, rule: str, field: str, says: str, hard: bool = True) -> Constraint:
     return Constraint(rule=rule, object=f"Pod {pod.key}", field=field, says=says, hard=hard)
-
-
-def _expression(wanted: SelectorRequirement | LabelExpression) -> str:
-    values = f" [{', '.join(wanted.values)}]" if wanted.values else ""
-    return f"{wanted.key} {wanted.operator}{values}"
 
 
 def _labels(pod: Pod) -> Iterator[Lift]:
@@ -158,7 +147,7 @@ def _node_affinity(pod: Pod) -> Iterator[Lift]:
             continue
         for place, each in enumerate(term.match_expressions):
             where = field if single else f"{field}.nodeSelectorTerms[{number}].matchExpressions[{place}]"
-            told = _told(pod, REQUIREMENTS, where, f"node affinity {_expression(each)}")
+            told = _told(pod, REQUIREMENTS, where, f"node affinity {expression_text(each)}")
             change = partial(_without_expression, number=number, place=place)
             yield _of_pods(pod, replace(told, wanted=(each,)), change)
         if term.match_fields:
@@ -235,28 +224,6 @@ def wishes_for_company(pod: Pod, hard: bool) -> Iterator[Lift]:
 def _by(told: Constraint, key: str) -> Constraint:
     """A constraint that asks for nodes to have a label."""
     return replace(told, wanted=(SelectorRequirement(key=key, operator=EXISTS),))
-
-
-def spread_text(spread: TopologySpreadConstraint) -> str:
-    """A spread constraint in words."""
-    least = f", minDomains {spread.min_domains}" if spread.min_domains is not None else ""
-    soft = "preferred " if spread.when_unsatisfiable == SCHEDULE_ANYWAY else ""
-    return f"{soft}spread of {chosen_text(spread.label_selector)} over {spread.topology_key}, maxSkew {spread.max_skew}{least}"
-
-
-def company_text(kind: str, term: PodAffinityTerm) -> str:
-    """A term of pod affinity or anti-affinity in words."""
-    word = "affinity to" if kind == "pod_affinity" else "anti-affinity to"
-    return f"{word} {chosen_text(term.label_selector)} by {term.topology_key}"
-
-
-def chosen_text(selector: LabelSelector | None) -> str:
-    """The pods that a selector chooses, in words."""
-    if selector is None:
-        return "no pods"
-    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    parts += [_expression(each) for each in selector.match_expressions]
-    return f"pods with {', '.join(parts)}" if parts else "all pods"
 
 
 def _without_spread(spec: PodSpec, number: int) -> PodSpec:
@@ -353,11 +320,6 @@ def _taints(problem: Problem, pod: Pod) -> Iterator[Lift]:
 
 def _with_toleration(spec: PodSpec, more: Toleration) -> PodSpec:
     return replace(spec, tolerations=(*spec.tolerations, more))
-
-
-def taint_text(taint: Taint) -> str:
-    """A taint as people write it."""
-    return f"{taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
 
 
 def _neighbours(problem: Problem, pod: Pod) -> Iterator[Lift]:

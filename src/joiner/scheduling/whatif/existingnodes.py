@@ -13,8 +13,8 @@ from joiner.scheduling.plan import Plan, RefusalReason
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem
 from joiner.scheduling.report.topologyrefusal import obstacle_at
+from joiner.scheduling.report.words import taint_text
 from joiner.scheduling.whatif.aftermath import NEW, settled
-from joiner.scheduling.whatif.constraints import taint_text
 
 
 def objections(problem: Problem, plan: Plan, name: str) -> tuple[RefusalReason, ...]:
