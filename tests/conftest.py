@@ -1,9 +1,18 @@
 """Settings of the whole suite."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
-# The machines are shared and noisy, so no test may fail for being slow; examples are derived from the code, not from luck.
-settings.register_profile(
-    "joiner", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-settings.load_profile("joiner")
+# Machines may be slow, so no test may fail for being slow. Examples are derived from the code, so that a test
+# run is repeatable; `make explore` draws new ones from a seed.
+for name, derandomize in (("joiner", True), ("explore", False)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=derandomize,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
+settings.load_profile("explore" if os.environ.get("JOINER_EXPLORE") else "joiner")

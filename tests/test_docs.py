@@ -80,6 +80,10 @@ def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == gen_reference.wanted(page), "run: python tools/gen_reference.py"
 
 
+def test_no_page_shows_a_traceback() -> None:
+    assert [name(page) for page in PAGES if "Traceback (most" in page.read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in LINK.findall(prose(page)):

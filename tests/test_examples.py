@@ -66,17 +66,6 @@ def test_a_lesson_says_what_to_run(lesson: str) -> None:
     assert any(command.startswith("joiner ") and f"examples/{lesson}" in command for command in commands)
 
 
-COMMANDS = [(lesson, command) for lesson in LESSONS for command in gen_reference.commands(read_me(lesson))]
-
-
-@pytest.mark.parametrize(("lesson", "command"), COMMANDS, ids=[command for _, command in COMMANDS])
-def test_every_command_of_a_lesson_runs(lesson: str, command: str) -> None:
-    code, output = gen_reference.run(command)
-
-    assert code == (1 if lesson in MISTAKES else 0), output
-    assert "Traceback" not in output
-
-
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson not in MISTAKES | STORIES])
 def test_the_manifests_of_a_lesson_are_sound(lesson: str) -> None:
     result = CliRunner().invoke(cli, ["validate", "--strict", *manifests(lesson)])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from joiner.scheduling.problem import Problem as Problem
     from joiner.scheduling.schedule import schedule as schedule
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "CloudProvider": "joiner.cloud.provider",
