@@ -1,6 +1,7 @@
 """The manners of the house that import rules cannot see. Each message says what to do instead."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,26 @@ OUR_THINKING = ("joiner.scheduling", "joiner.catalog", "joiner.requirements", "j
 SELLERS = {"sim/cloud/cloud.py", "sim/cloud/provider.py", "sim/cloud/market.py"}
 """The pretend cloud sells what a catalogue describes. Everybody else in the simulation judges by rules of their own."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "core", "base", "misc"}
+
+METAPHORS = (
+    ("theatre", "the simulation"),
+    ("rehearsal", "validation, or planning again"),
+    ("town", "the cluster"),
+    ("lodgers?", "pods"),
+    ("court", "checkers"),
+    ("weather", "faults"),
+    ("fate", "a fault, a random event"),
+    ("storefront", "the catalogue"),
+    ("shelf", "the store, the index"),
+    ("desk", "the prepared problem"),
+    ("uphill", "ascent"),
+    ("rents?", "dual prices"),
+    ("somebody|nobody|everybody|whoever", "the actor: kubelet, provider, user, caller, pod"),
+)
+"""Words, and what to say instead. `people` is missing: it is the name of an actor in traces."""
+GENERATED = {"events.md", "metrics.md"}
+"""Pages made of texts that metrics and events have, which are an interface."""
+PAGES = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
 
 
 def in_core(path: Path) -> bool:
@@ -164,6 +185,27 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
 @every_file
 def test_everything_has_a_room_of_its_own(path: Path) -> None:
     assert path.stem not in BANNED_NAMES, f"{name(path)}: a thing without a room of its own has not been understood yet"
+
+
+def metaphors(text: str) -> list[str]:
+    """The words of the list that the text has, with what to say instead."""
+    found = ((re.search(rf"(?i)\b({word})\b", text), plain) for word, plain in METAPHORS)
+    return [f"{match[0]!r}: say {plain}" for match, plain in found if match]
+
+
+@every_file
+def test_docstrings_use_the_words_of_the_field(path: Path) -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+
+    assert not metaphors("\n".join(texts)), name(path)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_use_the_words_of_the_field(path: Path) -> None:
+    prose = re.sub(r"(?ms)^```.*?^```$|`[^`]*`", "", path.read_text(encoding="utf-8"))
+
+    assert not metaphors(prose), path.name
 
 
 def test_the_list_of_long_files_is_current() -> None:
