@@ -34,6 +34,7 @@ from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
 from joiner.sim.story.format import read
 from joiner.sim.story.player import play
+from joiner.sim.trace import Trace
 from joiner.sim.world import World
 from joiner.state.cluster import Cluster
 from joiner.state.problem import problem
@@ -81,8 +82,9 @@ def _played(story: dict[str, Any], look: Callable[[float, World], None]) -> dict
         most[:] = map(max, most, counts)
         look(now, world)
 
-    played = play(read(json.dumps(story), "benchmark", Path()), seed=1, progress=progress)
-    return {"nodes": most[0], "pods": most[1], "writes": len(played.world.trace)}
+    trace = Trace()
+    play(read(json.dumps(story), "benchmark", Path()), seed=1, trace=trace, progress=progress)
+    return {"nodes": most[0], "pods": most[1], "writes": len(trace)}
 
 
 # -- an hour ----------------------------------------------------------------------------------------------------------

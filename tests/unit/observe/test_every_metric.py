@@ -104,16 +104,18 @@ def told() -> Told:
     families: dict[str, Scraped] = {}
     last: list[Metric] = []
     known: set[str] = set()
+    events: list[Event] = []
 
     def scrape(now: float, world: World) -> None:
+        events[:] = world.server.objects(Event)
         if (now <= BEGINNING_S or int(now) % EVERY_S == 0) and world.joiner is not None:
             last[:] = world.joiner.metrics.registry.collect()
             for family in last:
                 take_in(families, family)
             known.update(name.rpartition("/")[2].replace("-", "_") for name in world.joiner.vocabulary.well_known)
 
-    played = play(read(STORY, "story.yaml", Path()), seed=1, progress=scrape)
-    return Told(families, last, frozenset(known), list(played.world.server.objects(Event)))
+    play(read(STORY, "story.yaml", Path()), seed=1, progress=scrape)
+    return Told(families, last, frozenset(known), events)
 
 
 def take_in(families: dict[str, Scraped], family: Metric) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from joiner.sim.story.format import read
-from joiner.sim.story.narrator import quantile
-from joiner.sim.story.player import Played, play
+from joiner.sim.story.player import play
+from joiner.sim.story.summary import Summary, quantile
 
 STORY = """
 story: what is told of
@@ -17,7 +17,7 @@ for: 10m
 """
 
 
-def played(*steps: str) -> Played:
+def played(*steps: str) -> Summary:
     """A story with more steps."""
     lines = "\n".join(f"  - {{{each}}}" for each in steps)
     return play(read(STORY.replace("STEPS", lines), "story.yaml", Path()), seed=1)
@@ -25,7 +25,7 @@ def played(*steps: str) -> Played:
 
 def told(*steps: str) -> list[str]:
     """What is said of it."""
-    return [text for _, text in played(*steps).chronicle.told]
+    return [text for _, text in played(*steps).told]
 
 
 def test_one_pod_is_not_many_and_a_budget_comes_with_its_workload() -> None:
@@ -65,7 +65,7 @@ def test_what_is_applied_is_told_with_its_name() -> None:
 
 
 def test_a_pod_that_finds_room_has_hardly_waited() -> None:
-    assert played("at: 301700ms, deploy: small, cpu: 10m").chronicle.waits[-1] < 0.2
+    assert played("at: 301700ms, deploy: small, cpu: 10m").waits[-1] < 0.2
 
 
 def test_what_happens_at_one_moment_happens_in_the_order_in_which_it_is_written() -> None:
@@ -88,13 +88,13 @@ def test_why_there_is_no_machine_is_told() -> None:
 def test_the_end_of_a_reservation_is_told_if_it_comes(until: str, times: int) -> None:
     reserved = f"reservations: [{{id: cr-1, instance-type: m5.large, zone: a, count: 1, until: {until}}}]"
     text = STORY.replace("STEPS\n", "").replace("given: {", f"given: {{{reserved}, ")
-    chronicle = play(read(text, "story.yaml", Path()), seed=1).chronicle
+    summary = play(read(text, "story.yaml", Path()), seed=1)
 
-    assert chronicle.told.count((180.0, "reservation cr-1 ends")) == times
+    assert summary.told.count((180.0, "reservation cr-1 ends")) == times
 
 
 def test_pods_without_a_node_are_counted_by_workload() -> None:
-    assert played("at: 1m, deploy: giant, replicas: 2, cpu: 500").chronicle.unplaced() == {"giant": 2}
+    assert played("at: 1m, deploy: giant, replicas: 2, cpu: 500").unplaced == {"giant": 2}
 
 
 @pytest.mark.parametrize(

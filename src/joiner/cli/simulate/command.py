@@ -16,8 +16,9 @@ from joiner.sim.story.format import Story, StoryError
 from joiner.sim.story.limits import LONGEST
 from joiner.sim.story.narrator import Teller
 from joiner.sim.story.phrases import clock_time
-from joiner.sim.story.player import Played, play
+from joiner.sim.story.player import play
 from joiner.sim.story.steps import Unplayable
+from joiner.sim.story.summary import Summary
 from joiner.sim.story.validation import prepared
 from joiner.sim.trace import Trace
 from joiner.sim.world import World
@@ -103,12 +104,12 @@ def command(
     if length is not None:
         told = replace(told, ends=length)
     speak = form == TABLE if tell is None else tell
-    played = _play(told, seed, _teller(form) if speak else None, trace_path)
+    summary = _play(told, seed, _teller(form) if speak else None, trace_path)
     if form == JSON:
-        output.data(report.data(told, played, seed), JSON, "StoryReport")
+        output.data(report.data(summary), JSON, "StoryReport")
     else:
-        report.show(told, played, seed)
-    if not played.true:
+        report.show(summary)
+    if not summary.true:
         sys.exit(1)
 
 
@@ -133,7 +134,7 @@ def _read(path: Path) -> Story:
         raise click.ClickException(f"this story cannot be told:\n{error}") from None
 
 
-def _play(story: Story, seed: int, tell: Teller | None, trace_path: Path | None) -> Played:
+def _play(story: Story, seed: int, tell: Teller | None, trace_path: Path | None) -> Summary:
     bar = _Bar(story) if tell is None and sys.stderr.isatty() else None
     try:
         with steps_to(trace_path) as sink:

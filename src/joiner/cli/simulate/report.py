@@ -1,7 +1,5 @@
-"""What came of a story: the summary for people, and everything for programs."""
+"""Draws the summary of a story: as data (`-o json`) and as text."""
 
-from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -9,100 +7,90 @@ import click
 from joiner.cli import output
 from joiner.cli.output import Cell, Table, TableColumn
 from joiner.model import labels
-from joiner.sim.story.format import Story
-from joiner.sim.story.narrator import quantile
 from joiner.sim.story.phrases import clock_time, counted, wait
-from joiner.sim.story.player import Played, Verdict
-from joiner.sim.world import World
+from joiner.sim.story.summary import Summary, Verdict, quantile
 
 
-def data(story: Story, played: Played, seed: int) -> dict[str, Any]:
+def data(summary: Summary) -> dict[str, Any]:
     """Everything there is to say, for programs. Moments are seconds since the story began."""
-    world, chronicle = played.world, played.chronicle
-    now = world.clock.now()
-    bill = world.cloud.bill(now)
     return {
-        "story": story.title,
-        "seed": seed,
-        "seconds": played.seconds,
-        "true": played.true,
+        "story": summary.title,
+        "seed": summary.seed,
+        "seconds": summary.seconds,
+        "true": summary.true,
         "verdicts": [
-            {"text": each.text, "holds": each.holds, "detail": each.detail, "firstSo": _rounded(each.first)}
-            for each in played.verdicts
+            {"text": verdict.text, "holds": verdict.holds, "detail": verdict.detail, "firstSo": _rounded(verdict.first)}
+            for verdict in summary.verdicts
         ],
-        "told": [{"at": round(at, 3), "text": text} for at, text in chronicle.told],
+        "told": [{"at": round(at, 3), "text": text} for at, text in summary.told],
         "costs": [
             {
-                "nodepool": each.pool,
-                "capacityType": each.capacity_type,
-                "machines": each.machines,
-                "hours": round(each.hours, 4),
-                "dollars": round(each.dollars, 6),
+                "nodepool": bill.pool,
+                "capacityType": bill.capacity_type,
+                "machines": bill.machines,
+                "hours": round(bill.hours, 4),
+                "dollars": round(bill.dollars, 6),
             }
-            for each in bill
+            for bill in summary.costs
         ],
-        "dollars": round(sum(each.dollars for each in bill if each.capacity_type != labels.RESERVED), 6),
-        "dollarsPerHourAtEnd": round(world.cloud.ledger.rate(now), 6),
-        "machines": list(_machines(world)),
+        "dollars": round(summary.dollars, 6),
+        "dollarsPerHourAtEnd": round(summary.rate, 6),
+        "machines": [
+            {
+                "node": machine.node,
+                "claim": machine.claim,
+                "nodepool": machine.pool,
+                "instanceType": machine.instance_type,
+                "zone": machine.zone,
+                "capacityType": machine.capacity_type,
+                "reservation": machine.reservation or None,
+                "dollarsPerHour": machine.price,
+                "bought": round(machine.bought, 3),
+                "ended": _rounded(machine.ended),
+                "hours": round(machine.hours, 4),
+            }
+            for machine in summary.machines
+        ],
         "pods": {
-            "placed": len(chronicle.waits),
-            "unplaced": chronicle.unplaced(),
-            "waitSecondsP50": round(quantile(chronicle.waits, 0.5), 3),
-            "waitSecondsP99": round(quantile(chronicle.waits, 0.99), 3),
-            "waitSecondsMost": round(max(chronicle.waits, default=0.0), 3),
+            "placed": len(summary.waits),
+            "unplaced": dict(summary.unplaced),
+            "waitSecondsP50": round(quantile(summary.waits, 0.5), 3),
+            "waitSecondsP99": round(quantile(summary.waits, 0.99), 3),
+            "waitSecondsMost": round(max(summary.waits, default=0.0), 3),
         },
-        "nodes": {"most": chronicle.nodes_most, "claims": dict(sorted(chronicle.claims.items()))},
+        "nodes": {"most": summary.nodes_most, "claims": dict(summary.claims)},
         "refused": [
-            {"workload": name, "times": count, "reason": reason}
-            for name, (count, reason) in sorted(chronicle.refusals.items())
+            {"workload": refusal.workload, "times": refusal.times, "reason": refusal.reason}
+            for refusal in summary.refused
         ],
         "reservations": [
             {
-                "id": each.reservation,
-                "count": each.count,
-                "hoursPaid": round(each.hours, 4),
-                "hoursUsed": round(each.hours_used, 4),
-                "most": each.most,
+                "id": use.reservation,
+                "count": use.count,
+                "hoursPaid": round(use.hours, 4),
+                "hoursUsed": round(use.hours_used, 4),
+                "most": use.most,
             }
-            for each in world.cloud.reservation_use(now)
+            for use in summary.reservations
         ],
-        "trace": world.trace.digest(),
+        "trace": summary.trace,
     }
-
-
-def _machines(world: World) -> Iterator[dict[str, Any]]:
-    """Every machine that was bought, so that the sums can be done again."""
-    now, begins = world.clock.now(), world.clock.now() - timedelta(seconds=world.clock.monotonic())
-    for each in world.cloud.ledger.purchases():
-        yield {
-            "node": node.node_name if (node := world.cloud.machines.get(each.provider_id)) is not None else None,
-            "claim": each.claim_name,
-            "nodepool": each.pool,
-            "instanceType": each.instance_type,
-            "zone": each.zone,
-            "capacityType": each.capacity_type,
-            "reservation": each.reservation or None,
-            "dollarsPerHour": each.price,
-            "bought": round((each.launched - begins).total_seconds(), 3),
-            "ended": None if each.ended is None else round((each.ended - begins).total_seconds(), 3),
-            "hours": round(each.hours(None, now), 4),
-        }
 
 
 def _rounded(moment: float | None) -> float | None:
     return None if moment is None else round(moment, 3)
 
 
-def show(story: Story, played: Played, seed: int) -> None:
-    """The summary, for people."""
-    found = data(story, played, seed)
+def show(summary: Summary) -> None:
+    """Print the summary. Its numbers are those of `data`, rounded alike."""
+    found = data(summary)
     click.echo()
-    click.echo(output.bold(f"{story.title} (seed {seed}, {clock_time(played.seconds)})"))
+    click.echo(output.bold(f"{summary.title} (seed {summary.seed}, {clock_time(summary.seconds)})"))
     click.echo()
     _show_costs(found)
     _show_counts(found)
     click.echo()
-    for verdict in played.verdicts:
+    for verdict in summary.verdicts:
         mark = output.styled("as told", "green") if verdict.holds else output.styled("NOT SO ", "red")
         detail = "" if verdict.holds else f": {output.safe(verdict.detail)}"
         click.echo(f"{mark}  {output.safe(verdict.text)}{detail}{_first(verdict)}")

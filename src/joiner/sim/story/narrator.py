@@ -1,6 +1,5 @@
 """What happened in a world, put down as it happens: for the summary at the end, and as sentences for those who listen."""
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -253,9 +252,3 @@ def _is_done(job: Job) -> bool:
 
 def _is_daemon(pod: Pod) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
-
-
-def quantile(values: list[float], share: float) -> float:
-    """The smallest value that is at least as large as that share of them; 0 when there are none."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0

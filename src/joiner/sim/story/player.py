@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from joiner import yamldoc
 from joiner.assembly import Spread, spread_of
@@ -23,6 +23,7 @@ from joiner.sim.story.expectations import Judge
 from joiner.sim.story.format import MOMENTS, CloudWords, Expectation, Story, StoryError, Timed
 from joiner.sim.story.narrator import Narrator, Teller
 from joiner.sim.story.steps import StepRunner, Unplayable
+from joiner.sim.story.summary import Summary, Verdict, summarize
 from joiner.sim.story.validation import rehearse
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualLoop, run
@@ -30,31 +31,6 @@ from joiner.sim.world import World
 
 LOOK_S: Final = 1.0
 """How often what must be true is looked at."""
-
-
-class Verdict(NamedTuple):
-    """Whether one thing that the story says came true."""
-
-    text: str
-    holds: bool
-    detail: str = ""
-    """What was so instead."""
-    first: float | None = None
-    """The second at which an expectation was met for the first time, where that was looked for."""
-
-
-class Played(NamedTuple):
-    """A story that was told to its end."""
-
-    world: World
-    chronicle: Narrator
-    verdicts: tuple[Verdict, ...]
-    seconds: float
-
-    @property
-    def true(self) -> bool:
-        """Whether everything came as the story says."""
-        return all(each.holds for each in self.verdicts)
 
 
 Progress = Callable[[float, World], None]
@@ -67,7 +43,7 @@ def play(
     trace: Trace | None = None,
     progress: Progress | None = None,
     tell: Teller | None = None,
-) -> Played:
+) -> Summary:
     """Tell a story from its beginning to its end.
 
     Raises StoryError before anything runs when it names what is not there, and Unplayable when a step makes no sense.
@@ -122,7 +98,7 @@ class _Telling:
         refused = isinstance(error, Invalid | Unplayable)
         self._error = Unplayable(f"{name}: {error}") if refused else error
 
-    async def tell(self) -> Played:
+    async def tell(self) -> Summary:
         """From beginning to end."""
         self.world.load(self._given())
         for each in self.world.server.objects(KWOKNodeClass):
@@ -142,7 +118,7 @@ class _Telling:
         finally:
             await self._tasks.close()
             await self.world.stop()
-        return Played(self.world, self._chronicle, (*self._conclusions(), *self._laws()), self._loop.time())
+        return summarize(self._story.title, self.world, self._chronicle, (*self._conclusions(), *self._laws()))
 
     def _furnish(self, words: CloudWords) -> None:
         """What the cloud has from the beginning."""
