@@ -1,7 +1,7 @@
-"""The one pipeline: raw types, then settings, then overlays, then an index, for one NodePool.
+"""The pipeline from a provider's types to the catalogue of one NodePool: settings, then overlays, then an index.
 
-`build` is a pure function. A `Pipeline` gives the same answers and remembers the stages in between, so that pools which do
-not differ in anything that matters share one market: ten such pools cost little more than one.
+`build` is a pure function. A `Pipeline` gives the same answers and caches the stages in between, so that pools which see the
+same types and overlays share one market: ten such pools cost little more than one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import Requirements
 
 _STAGES: Final = 32
-"""How many combinations of types and adjustments are remembered: one per NodeClass and edit, the oldest goes first."""
+"""How many combinations of types and adjustments are cached: one per NodeClass and edit, the oldest is dropped first."""
 
 
 class Adjustments(Value):
-    """What people said about the market: one frozen value, so that "nothing changed" is a comparison of identities."""
+    """The users' InstanceType settings and NodeOverlays: one frozen value, so that "nothing changed" is a test of identity."""
 
     settings: tuple[InstanceTypeSettings, ...] = ()
     overlays: tuple[NodeOverlay, ...] = ()
@@ -35,14 +35,14 @@ NO_ADJUSTMENTS: Final = Adjustments()
 
 
 class Market(Value):
-    """What there is to buy after settings and overlays, whoever the buyer is."""
+    """All instance types after settings and overlays, before a pool's own requirements."""
 
     raw: tuple[InstanceType, ...]
     settled: SettledType
     types: tuple[InstanceType, ...]
     index: Index
     stock: Stock
-    """The same types as a planner wants them: by kind of node, size and price."""
+    """The same types indexed for planners: by kind of node, size and price."""
     overlays: Overlays
     conflicts: tuple[Conflict, ...]
     vocabulary: Vocabulary
@@ -54,19 +54,19 @@ class Market(Value):
         return self.settled.outcomes
 
     def selling(self, types: tuple[InstanceType, ...]) -> "Market":
-        """The same market with other counts on offer: types and their labels are those that it has."""
+        """The same market with other counts available; types and their labels must be the same."""
         own = self.index.labels
         index, stock = Index(types, self.vocabulary.well_known, own), Stock(types, own, self.vocabulary)
         return replace(self, types=types, index=index, stock=stock)
 
 
 class Catalog(Value):
-    """What one NodePool can buy. Frozen, and shared by everybody who asks."""
+    """What one NodePool can buy. Frozen, and shared by all callers."""
 
     nodepool: str
     market: Market
     requirements: Requirements
-    """What the pool demands of every node."""
+    """What the pool requires of every node."""
     eligible: int
     """The types the pool can buy now, as a mask over `types`."""
 
@@ -97,8 +97,8 @@ class Catalog(Value):
         """The best offering of a type per capacity type, of those the pool can buy."""
         best: dict[str, Offering] = {}
         for offering in self.offerings(instance_type):
-            known = best.get(offering.capacity_type)
-            if known is None or (offering.order, offering.zone) < (known.order, known.zone):
+            so_far = best.get(offering.capacity_type)
+            if so_far is None or (offering.order, offering.zone) < (so_far.order, so_far.zone):
                 best[offering.capacity_type] = offering
         return best
 
@@ -109,7 +109,7 @@ def build(raw: tuple[InstanceType, ...], adjustments: Adjustments, pool: NodePoo
 
 
 class Pipeline:
-    """`build`, remembering its stages. What it remembers never changes an answer, only how long it takes."""
+    """`build` with cached stages. The cache never changes an answer, only how long it takes."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -127,7 +127,7 @@ class Pipeline:
         )
 
     def _stage(self, raw: tuple[InstanceType, ...], adjustments: Adjustments) -> "_Stage":
-        # Identity is safe as a key: the stage holds on to both objects for as long as it is remembered.
+        # Identity is safe as a key: the stage holds on to both objects for as long as it is cached.
         key = (id(raw), id(adjustments))
         stage = self._stages.get(key)
         if stage is None:
@@ -139,34 +139,33 @@ class Pipeline:
 
 
 class _Stage:
-    """The work that all pools share which buy the same types under the same adjustments."""
+    """The work shared by all pools with the same types and adjustments."""
 
     def __init__(self, raw: tuple[InstanceType, ...], adjustments: Adjustments, vocabulary: Vocabulary) -> None:
         self._raw = raw
         self._adjustments = adjustments
-        # Whatever the provider puts on a type or an offering is well known: no claim needs to define it first.
+        # Every label that the provider puts on a type or an offering is well known: no claim needs to define it first.
         self._vocabulary = vocabulary.extended(well_known=_label_keys(raw))
         self._settled = settle(raw, adjustments.settings, self._vocabulary)
         self._described = _label_keys(self._settled.types)
         self._labels = TypeLabels(self._settled.types)
-        parts = (part for each in adjustments.overlays for part in overlaying.selector(each, self._vocabulary))
-        self._asked = tuple(sorted({part.key for part in parts} & self._described))
+        selectors = (overlaying.selector(overlay, self._vocabulary) for overlay in adjustments.overlays)
+        self._selected = tuple(sorted({part.key for parts in selectors for part in parts} & self._described))
         self._markets: dict[tuple[object, ...], Market] = {}
 
     def market(self, pool: Requirements) -> Market:
         """The market as nodes with these labels see it.
 
-        Pools share it when the same overlays can mean them, and they agree on every label of a type that those ask for.
+        Pools share it when the same overlays can match them, and they agree on every label of a type that those select by.
         """
         overlays = overlaying.relevant(self._adjustments.overlays, pool, self._described, self._vocabulary)
-        seen = tuple(pool.get(name) for name in self._asked)
-        key = (tuple(overlay.name for overlay in overlays), seen)
-        known = self._markets.get(key)
-        if known is None:
-            known = self._markets[key] = self._open(overlays, pool)
-        return known
+        key = (tuple(overlay.name for overlay in overlays), tuple(pool.get(name) for name in self._selected))
+        market = self._markets.get(key)
+        if market is None:
+            market = self._markets[key] = self._market(overlays, pool)
+        return market
 
-    def _open(self, relevant: tuple[NodeOverlay, ...], pool: Requirements) -> Market:
+    def _market(self, relevant: tuple[NodeOverlay, ...], pool: Requirements) -> Market:
         overlays = Overlays(relevant, pool, self._vocabulary)
         types: tuple[InstanceType, ...] = self._settled.types
         conflicts: tuple[Conflict, ...] = ()
@@ -188,7 +187,7 @@ class _Stage:
 
 def _label_keys(types: Iterable[InstanceType]) -> frozenset[str]:
     # Offerings of one provider share most of their requirements, so each different set is looked at once.
-    offered = {id(o.requirements): o.requirements for each in types for o in each.offerings}
+    offered = {id(o.requirements): o.requirements for t in types for o in t.offerings}
     return frozenset(
         key for requirements in (*(t.requirements for t in types), *offered.values()) for key in requirements
     )

@@ -1,4 +1,4 @@
-"""Why a pool can buy what it can: how its demands narrow the market, and what they keep out."""
+"""Why a pool can or cannot buy a type: how its requirements narrow the market, and which types and overlays they exclude."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,14 +11,14 @@ from joiner.requirements import EVERYTHING, Requirement, Requirements
 
 
 class ExclusionStage(Value):
-    """How many types were left after one demand."""
+    """How many types were left after one requirement."""
 
     demand: str
     types: int
 
 
 def funnel(catalog: Catalog) -> tuple[ExclusionStage, ...]:
-    """Why the other types cannot be bought by the pool: the types that are left after each demand, one after the other."""
+    """Why the other types cannot be bought by the pool: how many are left after each of its requirements in turn."""
     index = catalog.index
     stages = [ExclusionStage(demand="known to the provider", types=len(catalog.types))]
     left = index.buyable(EVERYTHING)
@@ -33,37 +33,37 @@ def funnel(catalog: Catalog) -> tuple[ExclusionStage, ...]:
 
 
 def exclusions(catalog: Catalog, instance_type: InstanceType) -> tuple[str, ...]:
-    """Everything that keeps the pool from buying one type; nothing when it can."""
+    """Everything that keeps the pool from buying one type; empty when it can."""
     if any(catalog.offerings(instance_type)):
         return ()
-    found = list(_demands(catalog, instance_type))
+    reasons = list(_unmet(catalog, instance_type))
     if not any(offering.launchable for offering in instance_type.offerings):
-        found.append(_nothing_for_sale(instance_type))
-    return tuple(found or ["no offering of it meets all demands of the pool at once"])
+        reasons.append(_nothing_for_sale(instance_type))
+    return tuple(reasons or ["no offering of it meets all demands of the pool at once"])
 
 
 def refusals(catalog: Catalog, instance_type: InstanceType, offering: Offering) -> tuple[str, ...]:
-    """The demands of the pool that one offering does not meet, and what the offering demands of the pool."""
-    known = (instance_type.requirements, offering.requirements)
+    """The requirements of the pool that one offering does not meet, and what the offering requires of the pool."""
+    described = (instance_type.requirements, offering.requirements)
     wanted = [
-        f"the pool wants {demand}"
-        for key, demand in catalog.requirements.items()
-        if any(key in each and not each[key].agrees(demand) for each in known)
+        f"the pool wants {requirement}"
+        for key, requirement in catalog.requirements.items()
+        if any(key in labels and not labels[key].agrees(requirement) for labels in described)
     ]
     missing = catalog.requirements.undefined(offering.requirements, catalog.market.vocabulary.well_known)
     return (*wanted, *(f"it is only for nodes with {offering.requirements[key]}" for key in missing))
 
 
-def _demands(catalog: Catalog, instance_type: InstanceType) -> Iterator[str]:
-    """The demands of the pool that no offering of the type meets."""
+def _unmet(catalog: Catalog, instance_type: InstanceType) -> Iterator[str]:
+    """The requirements of the pool that no offering of the type meets."""
     for key, wanted in catalog.requirements.items():
         own = instance_type.requirements.get(key)
         if own is not None and not own.agrees(wanted):
             yield f"the pool wants {wanted}, and this type has {_valued(own)}"
             continue
         offered = [o.requirements[key] for o in instance_type.offerings if o.launchable and key in o.requirements]
-        if offered and not any(each.agrees(wanted) for each in offered):
-            values = sorted({_valued(each) for each in offered})
+        if offered and not any(requirement.agrees(wanted) for requirement in offered):
+            values = sorted({_valued(requirement) for requirement in offered})
             yield f"the pool wants {wanted}, and what can be bought of this type has {', '.join(values)}"
 
 
@@ -82,19 +82,19 @@ def _nothing_for_sale(instance_type: InstanceType) -> str:
 
 
 class Idle(Value):
-    """An overlay that means nothing a pool can buy."""
+    """An overlay that matches no offering a pool can buy."""
 
     overlay: str
     excluded_by: str
-    """The part of its selector that nothing meets; empty when only all parts together meet nothing."""
+    """The part of its selector that no offering matches; empty when only all parts together match none."""
     key: str
     """The label of that part."""
 
 
 def idle(catalog: Catalog, overlays: Iterable[NodeOverlay]) -> tuple[Idle, ...]:
-    """The overlays that mean no offering which the pool can buy."""
+    """The overlays that match no offering which the pool can buy."""
     market = catalog.market
-    known: list[tuple[InstanceType, Offering]] = []
+    bought: list[tuple[InstanceType, Offering]] = []
     used = 0
     for number, settled in enumerate(market.settled.types):
         if not catalog.eligible >> number & 1:
@@ -103,15 +103,15 @@ def idle(catalog: Catalog, overlays: Iterable[NodeOverlay]) -> tuple[Idle, ...]:
         for offering, mask in zip(market.types[number].offerings, masks, strict=True):
             if market.index.allows(offering, catalog.requirements):
                 used |= mask
-                known.append((settled, offering))
+                bought.append((settled, offering))
     names = market.overlays.names(used)
-    return tuple(_idle(catalog, each, known) for each in overlays if each.name not in names) if known else ()
+    return tuple(_idle(catalog, overlay, bought) for overlay in overlays if overlay.name not in names) if bought else ()
 
 
-def _idle(catalog: Catalog, overlay: NodeOverlay, known: list[tuple[InstanceType, Offering]]) -> Idle:
+def _idle(catalog: Catalog, overlay: NodeOverlay, bought: list[tuple[InstanceType, Offering]]) -> Idle:
     for part in overlaying.selector(overlay, catalog.market.vocabulary):
         key, of_pool = part.key, catalog.requirements.get(part.key)
-        described = {(of_type.requirements.get(key), way.requirements.get(key)) for of_type, way in known}
-        if not any(overlaying.matches(part, of_pool, *each) for each in described):
+        described = {(of_type.requirements.get(key), offering.requirements.get(key)) for of_type, offering in bought}
+        if not any(overlaying.matches(part, of_pool, *labels) for labels in described):
             return Idle(overlay=overlay.name, excluded_by=str(part), key=key)
     return Idle(overlay=overlay.name, excluded_by="", key="")

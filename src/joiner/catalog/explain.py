@@ -1,6 +1,6 @@
-"""Who changed what: every price, capacity and overhead that differs from what the provider said, with the object to thank.
+"""Which settings or overlay changed which price, capacity or overhead from what the provider said.
 
-Nothing is recorded while the market is built; the questions are asked again, of the same functions, when somebody wants to know.
+Nothing is recorded while the market is built; changes are computed again, by the same functions, when they are asked for.
 """
 
 import math
@@ -18,7 +18,7 @@ from joiner.model.typesettings import InstanceTypeSettings
 
 
 class Change(Value):
-    """One thing that is not as the provider has it."""
+    """One value that is not the provider's."""
 
     instance_type: str
     offering: str
@@ -28,76 +28,76 @@ class Change(Value):
     before: str
     after: str
     sizes: tuple[float, float]
-    """Before and after as numbers, to be put in order; an unknown price is infinite."""
+    """Before and after as numbers, for sorting; an unknown price is infinite."""
     kind: Literal["InstanceType", "NodeOverlay"]
     name: str
-    """The object that did it."""
+    """The object that changed it."""
     buyable: bool
-    """Whether it is about something that the pool can buy, or could if settings had not removed it."""
+    """Whether it is about a type or offering that the pool can buy, or could if settings had not removed it."""
     reserved: bool
-    """Whether it is about machines of a reservation, whose prices are only there to be compared."""
+    """Whether it is about machines of a reservation, whose prices only serve for comparison."""
 
 
 class Effect(Value):
-    """What one object did to everything a pool can buy, in one line."""
+    """What one object changed of everything a pool can buy, in one line."""
 
     kind: Literal["InstanceType", "NodeOverlay"]
     name: str
     field: str
     reserved: bool
-    """Whether these are prices of reserved machines, which are told apart from what is paid."""
+    """Whether these are prices of reserved machines, which are listed apart from what is paid."""
     types: int
     offerings: int
-    """How many offerings it touched; 0 when it holds for whole types."""
+    """How many offerings it changed; 0 when it holds for whole types."""
     before: tuple[str, str]
     """The smallest and the largest value before."""
     after: tuple[str, str]
 
 
 def changes(catalog: Catalog, instance_type: InstanceType) -> Iterator[Change]:
-    """Everything that settings and overlays did to one type of the catalogue, also where the pool cannot buy it."""
-    number = next(i for i, each in enumerate(catalog.types) if each is instance_type)
+    """Everything that settings and overlays changed of one type, also where the pool cannot buy it."""
+    number = next(i for i, candidate in enumerate(catalog.types) if candidate is instance_type)
     return _changes(catalog, number)
 
 
 def _changes(catalog: Catalog, number: int) -> Iterator[Change]:
-    market, demanded = catalog.market, catalog.requirements
+    market, required = catalog.market, catalog.requirements
     settled, result = market.settled.types[number], market.types[number]
-    wanted = bool(market.index.described(demanded) >> number & 1)
+    matched = bool(market.index.described(required) >> number & 1)
 
     def buyable(offering: Offering | None) -> bool:
         if offering is None:
             return bool(catalog.eligible >> number & 1)
-        return wanted and market.index.allows(offering, demanded)
+        return matched and market.index.allows(offering, required)
 
     yield from _by_settings(market.raw[number], settled, buyable)
     yield from _by_overlays(settled, result, market.overlays.effects(settled), buyable)
 
 
 def effects(catalog: Catalog) -> tuple[Effect, ...]:
-    """The changes to what a pool can buy, gathered by the object and field that made them; reserved prices apart."""
-    gathered: dict[tuple[str, str, str, bool], list[Change]] = {}
-    wanted = catalog.index.described(catalog.requirements)
+    """The changes to what a pool can buy, grouped by object and field; reserved prices apart."""
+    groups: dict[tuple[str, str, str, bool], list[Change]] = {}
+    matched = catalog.index.described(catalog.requirements)
     for number in range(len(catalog.types)):
-        if wanted >> number & 1:
+        if matched >> number & 1:
             for change in _changes(catalog, number):
                 if change.buyable:
                     apart = change.reserved and change.field == PRICE
-                    gathered.setdefault((change.kind, change.name, change.field, apart), []).append(change)
-    return tuple(_gathered(found, apart=key[3]) for key, found in sorted(gathered.items()))
+                    groups.setdefault((change.kind, change.name, change.field, apart), []).append(change)
+    return tuple(_effect(group, reserved=key[3]) for key, group in sorted(groups.items()))
 
 
-def _gathered(found: list[Change], *, apart: bool) -> Effect:
-    first = found[0]
+def _effect(group: list[Change], *, reserved: bool) -> Effect:
+    first = group[0]
     return Effect(
         kind=first.kind,
         name=first.name,
         field=first.field,
-        reserved=apart,
-        types=len({change.instance_type for change in found}),
-        offerings=sum(bool(change.offering) for change in found),
-        before=_range([(change.sizes[0], change.before) for change in found]),
-        after=_range([(change.sizes[1], change.after) for change in found]),
+        reserved=reserved,
+        types=len({change.instance_type for change in group}),
+        offerings=sum(bool(change.offering) for change in group),
+        before=_range([(change.sizes[0], change.before) for change in group]),
+        after=_range([(change.sizes[1], change.after) for change in group]),
     )
 
 
@@ -106,7 +106,7 @@ def _range(values: list[tuple[float, str]]) -> tuple[str, str]:
 
 
 def place(offering: Offering) -> str:
-    """The offering in a few characters: its capacity type and zone, then whatever else tells it apart."""
+    """The offering in a few characters: its capacity type and zone, then its reservation id."""
     settled = offering.requirements.labels()
     shown = [settled.pop(labels.CAPACITY_TYPE, "any"), settled.pop(labels.ZONE, "any zone")]
     own = [value for key, value in settled.items() if key.endswith("-reservation-id")]
@@ -114,7 +114,7 @@ def place(offering: Offering) -> str:
 
 
 def price_text(cost: float) -> str:
-    """A price as it is shown: enough digits to tell neighbours apart, `unknown` when nobody said."""
+    """A price as it is shown: enough digits to tell neighbours apart; `unknown` without one."""
     return "unknown" if math.isinf(cost) else f"{cost:.10g}"
 
 

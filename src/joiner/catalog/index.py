@@ -1,4 +1,4 @@
-"""Which types a set of requirements leaves: answered with bit masks instead of a walk over every type.
+"""Which types match a set of requirements: an index of bit masks instead of a walk over every type.
 
 Types are numbered; a set of types is a Python integer with one bit each. Labels of the type are masked per value. Zone,
 capacity type and reservation hold *jointly* for an offering, so offerings are grouped by their whole set of labels (their
@@ -12,48 +12,48 @@ from joiner.requirements import Requirement, Requirements
 
 
 class _Key:
-    """The types by what they say about one label."""
+    """The types by what they require of one label."""
 
     def __init__(self, everyone: int) -> None:
-        self.silent = everyone
-        """Types that say nothing about the label: no requirement on it stands in their way."""
+        self.undefined = everyone
+        """Types that do not define the label: every requirement on it allows them."""
         self.by_value: dict[str, int] = {}
         """Types with exactly one value."""
-        self.plain: dict[Requirement, int] = {}
-        """All others, asked one by one."""
+        self.others: dict[Requirement, int] = {}
+        """Types with any other requirement on it; each requirement is compared."""
         self.memo: dict[Requirement, int] = {}
 
-    def note(self, requirement: Requirement, bit: int) -> None:
-        self.silent &= ~bit
+    def add(self, requirement: Requirement, bit: int) -> None:
+        self.undefined &= ~bit
         if not requirement.complement and len(requirement.values) == 1:
             (value,) = requirement.values
             self.by_value[value] = self.by_value.get(value, 0) | bit
         else:
-            self.plain[requirement] = self.plain.get(requirement, 0) | bit
+            self.others[requirement] = self.others.get(requirement, 0) | bit
 
     def mask(self, wanted: Requirement) -> int:
-        found = self.memo.get(wanted)
-        if found is None:
-            found = self.memo[wanted] = self._mask(wanted)
-        return found
+        types = self.memo.get(wanted)
+        if types is None:
+            types = self.memo[wanted] = self._mask(wanted)
+        return types
 
     def _mask(self, wanted: Requirement) -> int:
-        found = self.silent
+        types = self.undefined
         if wanted.complement:
-            for value, types in self.by_value.items():
+            for value, having in self.by_value.items():
                 if wanted.has(value):
-                    found |= types
+                    types |= having
         else:
             for value in wanted.values:
-                found |= self.by_value.get(value, 0)
-        for requirement, types in self.plain.items():
+                types |= self.by_value.get(value, 0)
+        for requirement, having in self.others.items():
             if requirement.agrees(wanted):
-                found |= types
-        return found
+                types |= having
+        return types
 
 
 class TypeLabels:
-    """The types by what their own labels say. Overlays change no labels, so every market of the same types can share it."""
+    """The types by their own labels. Overlays change no labels, so all markets of the same types share it."""
 
     def __init__(self, types: tuple[InstanceType, ...]) -> None:
         self.everyone = (1 << len(types)) - 1
@@ -61,31 +61,31 @@ class TypeLabels:
         for number, instance_type in enumerate(types):
             bit = 1 << number
             for key, requirement in instance_type.requirements.items():
-                self._keys.setdefault(key, _Key(self.everyone)).note(requirement, bit)
+                self._keys.setdefault(key, _Key(self.everyone)).add(requirement, bit)
 
     def described(self, requirements: Requirements) -> int:
         """Types whose own labels agree with the requirements, whether or not they can be bought."""
-        found = self.everyone
+        types = self.everyone
         for key, wanted in requirements.items():
-            known = self._keys.get(key)
-            if known is not None:
-                found &= known.mask(wanted)
-        return found
+            label = self._keys.get(key)
+            if label is not None:
+                types &= label.mask(wanted)
+        return types
 
     def values(self, key: str, types: int) -> set[str]:
-        """What some of the types may have as the value of a label."""
-        known = self._keys.get(key)
-        if known is None:
+        """The values of a label that some of the types may have."""
+        label = self._keys.get(key)
+        if label is None:
             return set()
-        found = {value for value, having in known.by_value.items() if having & types}
-        for requirement, having in known.plain.items():
+        values = {value for value, having in label.by_value.items() if having & types}
+        for requirement, having in label.others.items():
             if having & types and not requirement.complement:
-                found.update(requirement.values)
-        return found
+                values.update(requirement.values)
+        return values
 
 
 class Index:
-    """The types of a market, numbered, with their masks. Built once, read by many; memos only remember answers."""
+    """The types of a market, numbered, with their masks. Immutable but for memoised answers."""
 
     def __init__(
         self, types: tuple[InstanceType, ...], well_known: frozenset[str], labels: TypeLabels | None = None
@@ -114,14 +114,14 @@ class Index:
     def buyable(self, requirements: Requirements) -> int:
         """Types with a launchable offering that agrees with the requirements."""
         asked = tuple(requirements.get(key) for key in self._shape_keys)
-        found = self._shape_memo.get(asked)
-        if found is None:
-            found = 0
-            for shape, types in self._shapes.items():
+        types = self._shape_memo.get(asked)
+        if types is None:
+            types = 0
+            for shape, having in self._shapes.items():
                 if requirements.compatible(shape, self._well_known):
-                    found |= types
-            self._shape_memo[asked] = found
-        return found
+                    types |= having
+            self._shape_memo[asked] = types
+        return types
 
     def select(self, requirements: Requirements) -> int:
         """Types that agree with the requirements and can be bought under them."""

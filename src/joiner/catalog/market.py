@@ -1,4 +1,4 @@
-"""The two values of the market: an instance type and an offering of it."""
+"""Instance types, their offerings and their overhead as values."""
 
 import math
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ UNLIMITED: Final = 2**32 - 1
 """How many instances an offering without a count can launch."""
 
 ALLOWED_PRICE: Final = "allowed is a number of dollars an hour, 0 or more"
-"""Said wherever somebody writes another one."""
+"""Part of every message about a bad price."""
 
 RESERVED_DIVISOR: Final = 10_000_000
 """A reserved offering is shown at its on-demand price divided by this, so that it is below every other one, in order."""
 
 
 class Overhead(Value):
-    """What the machine keeps for itself, by who keeps it."""
+    """What pods cannot use of a machine, by the reason."""
 
     kube_reserved: Resources = {}
     system_reserved: Resources = {}
@@ -42,9 +42,9 @@ class Offering(Value):
 
     requirements: Requirements
     price: float | None
-    """Dollars an hour; for a reserved offering the on-demand price it stands for. Nothing: the price is not known."""
+    """Dollars an hour; for a reserved offering the on-demand price it stands for. None: the price is not known."""
     available: int = UNLIMITED
-    """How many can be launched now; `UNLIMITED` where nobody counts."""
+    """How many can be launched now; `UNLIMITED` where the provider gives no count."""
     divisor: int = 1
     """What the price is divided by where it is shown or written; see `RESERVED_DIVISOR`."""
     capacity: Resources = {}
@@ -52,7 +52,7 @@ class Offering(Value):
     overhead: Resources = {}
     """Overhead that a NodeOverlay adds to nodes bought this way."""
     price_overlaid: bool = False
-    """Whether a NodeOverlay had a hand in the price."""
+    """Whether a NodeOverlay changed the price."""
 
     @property
     def capacity_type(self) -> str:
@@ -61,7 +61,7 @@ class Offering(Value):
 
     @property
     def zone(self) -> str:
-        """The zone nodes of this offering land in."""
+        """The zone of nodes bought this way."""
         return self.requirements.at(labels.ZONE).any() or ""
 
     @property
@@ -86,7 +86,7 @@ class Offering(Value):
 
 
 class InstanceType(Value):
-    """A kind of machine: its labels, what it has, what it keeps for itself, and the ways to buy it."""
+    """A kind of machine: its labels, capacity, overhead, and the ways to buy it."""
 
     name: str
     requirements: Requirements

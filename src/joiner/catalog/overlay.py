@@ -1,8 +1,8 @@
-"""NodeOverlays over the types: which overlay touches which offering, and what the merged effect is.
+"""NodeOverlays applied to types: which overlay matches which offering, and what the merged effect is.
 
 Overlays match offerings. Per field (price, each capacity resource, each overhead resource) the highest weight wins and nothing
 stacks. Overlays of equal weight that set the same field on the same offering are a misconfiguration: they merge in
-alphabetical order, the later name wins, and both are told.
+alphabetical order, the later name wins, and the conflict is reported on both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Effect(Value):
     """Loser, winner and field of each misconfiguration."""
 
     def on(self, offering: Offering) -> Offering:
-        """The offering as the overlays see it. Availability, counts and every other field stay."""
+        """The offering with the overlays applied. Availability, counts and every other field stay."""
         price = offering.price if self.price is None else adjusted(offering.price, self.price)
         return replace(
             offering,
@@ -75,7 +75,7 @@ def adjusted(price: float | None, overlay: NodeOverlay) -> float | None:
 
 
 def sets_price(overlay: NodeOverlay) -> bool:
-    """Whether the overlay says anything about prices."""
+    """Whether the overlay sets or changes prices."""
     spec = overlay.spec
     return spec.price is not None or spec.price_adjustment is not None or spec.price_percent is not None
 
@@ -113,18 +113,18 @@ class Overlays:
     """The overlays in the order in which they merge, ready to be matched against the offerings of one pool.
 
     A set of overlays is an integer with one bit each. For every label some selector asks for, each different thing that
-    can be known about it is judged once; the overlays of an offering are then a few `&`.
+    can be known about it is evaluated once; the overlays of an offering are then a few `&`.
     """
 
     def __init__(self, overlays: Iterable[NodeOverlay], pool: Requirements, vocabulary: Vocabulary) -> None:
         self._overlays = tuple(sorted(overlays, key=lambda overlay: (overlay.spec.weight, overlay.name)))
         self._pool = pool
-        self._asked: dict[str, list[tuple[int, Requirement]]] = {}
+        self._parts: dict[str, list[tuple[int, Requirement]]] = {}
         for number, overlay in enumerate(self._overlays):
             for part in selector(overlay, vocabulary):
-                self._asked.setdefault(part.key, []).append((1 << number, part))
-        self._everyone = (1 << len(self._overlays)) - 1
-        self._verdicts: dict[tuple[str, Requirement | None, Requirement | None], int] = {}
+                self._parts.setdefault(part.key, []).append((1 << number, part))
+        self._all = (1 << len(self._overlays)) - 1
+        self._matching: dict[tuple[str, Requirement | None, Requirement | None], int] = {}
         self._effects: dict[int, Effect] = {0: NO_EFFECT}
 
     def __len__(self) -> int:
@@ -139,48 +139,48 @@ class Overlays:
         return frozenset(overlay.name for number, overlay in enumerate(self._overlays) if mask >> number & 1)
 
     def matching(self, instance_type: InstanceType) -> tuple[int, ...]:
-        """For each offering of the type, the set of overlays that mean it."""
+        """For each offering of the type, the set of overlays that match it."""
         offered = {key for offering in instance_type.offerings for key in offering.requirements}
         of_type = instance_type.requirements
-        meant = self._everyone
-        for key in self._asked:
+        matching = self._all
+        for key in self._parts:
             if key not in offered:
-                meant &= self._meant(key, of_type.get(key), None)
-        if not meant:
+                matching &= self._for_label(key, of_type.get(key), None)
+        if not matching:
             return (0,) * len(instance_type.offerings)
-        keys = [(key, of_type.get(key)) for key in self._asked if key in offered]
-        return tuple(self._of_offering(meant, keys, offering) for offering in instance_type.offerings)
+        keys = [(key, of_type.get(key)) for key in self._parts if key in offered]
+        return tuple(self._of_offering(matching, keys, offering) for offering in instance_type.offerings)
 
-    def _of_offering(self, meant: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> int:
+    def _of_offering(self, matching: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> int:
         for key, of_type in keys:
-            meant &= self._meant(key, of_type, offering.requirements.get(key))
-        return meant
+            matching &= self._for_label(key, of_type, offering.requirements.get(key))
+        return matching
 
-    def _effect(self, meant: int) -> Effect:
-        effect = self._effects.get(meant)
+    def _effect(self, matching: int) -> Effect:
+        effect = self._effects.get(matching)
         if effect is None:
-            members = [overlay for number, overlay in enumerate(self._overlays) if meant >> number & 1]
-            effect = self._effects[meant] = _merged(members)
+            members = [overlay for number, overlay in enumerate(self._overlays) if matching >> number & 1]
+            effect = self._effects[matching] = _merged(members)
         return effect
 
-    def _meant(self, key: str, of_type: Requirement | None, of_offering: Requirement | None) -> int:
-        """The overlays that what is known about one label does not rule out."""
-        question = (key, of_type, of_offering)
-        verdict = self._verdicts.get(question)
-        if verdict is None:
+    def _for_label(self, key: str, of_type: Requirement | None, of_offering: Requirement | None) -> int:
+        """The overlays whose selectors allow what is known about one label."""
+        known = (key, of_type, of_offering)
+        matching = self._matching.get(known)
+        if matching is None:
             pool = self._pool.get(key)
-            verdict = self._everyone
-            for bit, part in self._asked[key]:
+            matching = self._all
+            for bit, part in self._parts[key]:
                 if not matches(part, pool, of_type, of_offering):
-                    verdict &= ~bit
-            self._verdicts[question] = verdict
-        return verdict
+                    matching &= ~bit
+            self._matching[known] = matching
+        return matching
 
 
 def relevant(
     overlays: Iterable[NodeOverlay], pool: Requirements, described: frozenset[str], vocabulary: Vocabulary
 ) -> tuple[NodeOverlay, ...]:
-    """The overlays that can mean nodes of the pool at all, judged by labels that no type or offering has a say in."""
+    """The overlays that can match nodes of the pool at all, as far as labels show that no type or offering defines."""
     return tuple(
         overlay
         for overlay in overlays
@@ -194,10 +194,10 @@ def relevant(
 def matches(
     part: Requirement, pool: Requirement | None, of_type: Requirement | None, of_offering: Requirement | None
 ) -> bool:
-    """Whether nodes with these requirements on the key are meant.
+    """Whether nodes with these requirements on the key match a part of a selector.
 
-    Where the pool has a say, every value that it leaves open must be meant; a label that nobody defines is only meant by
-    `NotIn` and `DoesNotExist`.
+    Where the pool constrains the key, every value that it leaves open must match; a label that is defined nowhere is only
+    matched by `NotIn` and `DoesNotExist`.
     """
     known: Requirement | None = None
     for requirement in (pool, of_type, of_offering):
@@ -209,20 +209,20 @@ def matches(
 
 
 def _merged(overlays: list[NodeOverlay]) -> Effect:
-    """The winners, from overlays in rising order of weight and name: whoever comes later wins."""
+    """The winners, from overlays in rising order of weight and name: the last one wins."""
     if not overlays:
         return NO_EFFECT
     setters: dict[tuple[str, str], list[NodeOverlay]] = {}
     for overlay in overlays:
         for field in _fields(overlay):
             setters.setdefault(field, []).append(overlay)
-    winners = {field: who[-1] for field, who in setters.items()}
+    winners = {field: overlays_of[-1] for field, overlays_of in setters.items()}
     price = winners.pop((PRICE, ""), None)
     return Effect(
         price=price,
-        capacity={resource: who for (field, resource), who in winners.items() if field == CAPACITY},
-        overhead={resource: who for (field, resource), who in winners.items() if field == OVERHEAD},
-        clashes=tuple(clash for field, who in setters.items() for clash in _clashes(field, who)),
+        capacity={resource: winner for (field, resource), winner in winners.items() if field == CAPACITY},
+        overhead={resource: winner for (field, resource), winner in winners.items() if field == OVERHEAD},
+        clashes=tuple(clash for field, overlays_of in setters.items() for clash in _clashes(field, overlays_of)),
     )
 
 
@@ -253,12 +253,12 @@ def overlaid(instance_type: InstanceType, effects: tuple[Effect, ...]) -> Instan
 
 def conflicts(types: Iterable[InstanceType], effects: Iterable[tuple[Effect, ...]]) -> tuple[Conflict, ...]:
     """Every misconfiguration once, each with the first type on which it shows."""
-    found: dict[tuple[str, str, str], str] = {}
+    examples: dict[tuple[str, str, str], str] = {}
     for instance_type, of_type in zip(types, effects, strict=True):
         for effect in of_type:
             for clash in effect.clashes:
-                found.setdefault(clash, instance_type.name)
+                examples.setdefault(clash, instance_type.name)
     return tuple(
         Conflict(loser=loser, winner=winner, field=field, example=example)
-        for (loser, winner, field), example in sorted(found.items())
+        for (loser, winner, field), example in sorted(examples.items())
     )

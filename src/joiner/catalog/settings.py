@@ -1,7 +1,7 @@
-"""Instance-type settings over what the provider says: what a type *is*, before anybody adjusts its price.
+"""InstanceType settings applied to the provider's types, before overlays.
 
 Resources merge, overhead takes the place of the hypervisor's share, and a list of offerings replaces the provider's whole
-list. Availability and counts always stay the provider's: settings describe, they do not conjure.
+list. Availability and counts always stay the provider's: settings cannot make an offering launchable.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def settle(
     raw: tuple[InstanceType, ...], settings: Iterable[InstanceTypeSettings], vocabulary: Vocabulary
 ) -> SettledType:
     """Apply every settings object to the type it names. Types without settings stay the very same objects."""
-    by_name = {each.name: each for each in settings}
+    by_name = {settings_object.name: settings_object for settings_object in settings}
     if not by_name:
         return SettledType(types=raw, outcomes=())
     types: list[InstanceType] = []

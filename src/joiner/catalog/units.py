@@ -1,4 +1,4 @@
-"""The market as bit masks that answer in microseconds: who matches, who is for sale at which price, who is large enough.
+"""The market as bit masks that answer in microseconds: which units match, which are for sale at which price, which are large.
 
 A *unit* is an instance type with those of its offerings that give the same kind of node; overlays may split one type into
 several. A set of units is an integer with one bit each.
@@ -40,12 +40,12 @@ class Ways(NamedTuple):
     priced: tuple[Priced, ...]
     units: npt.NDArray[np.intp]
     shapes: npt.NDArray[np.intp]
-    """What each is for requirements, by number."""
+    """The requirements of each offering, by number."""
     costs: npt.NDArray[np.float64]
 
 
 class Terms(NamedTuple):
-    """What there is under some requirements, for who wants to know it all at once."""
+    """The units that are available under some requirements."""
 
     described: int
     """Units whose own labels agree."""
@@ -78,7 +78,7 @@ def _capacity(unit: InstanceType) -> Resources:
 
 
 class Stock:
-    """The units of one market, with everything a planner wants to know about them. Memos only remember answers."""
+    """The units of one market, indexed for planners. Immutable but for memoised answers."""
 
     def __init__(self, types: Sequence[InstanceType], labels: TypeLabels, vocabulary: Vocabulary) -> None:
         self.units = units_of(types)
@@ -92,11 +92,11 @@ class Stock:
         self._well_known = vocabulary.well_known
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
-        known = sorted({name for each in self.allocatable for name in each})
-        amounts = {name: [each.get(name, 0) for each in self.allocatable] for name in known}
+        names = sorted({name for allocatable in self.allocatable for name in allocatable})
+        amounts = {name: [allocatable.get(name, 0) for allocatable in self.allocatable] for name in names}
         self._large = {name: Ladder(column) for name, column in amounts.items()}
         self._room = {name: np.array(column, np.float64) for name, column in amounts.items()}
-        # What limits are mostly about; whatever else they name is looked at when somebody asks.
+        # What limits are mostly about; other resources are indexed on demand.
         self._capacity = {name: self._capacities(name) for name in (CPU, MEMORY)}
         self._open: dict[Requirements, int] = {}
         self._reserved: dict[Requirements, tuple[str, int, int]] = {}
@@ -174,7 +174,7 @@ class Stock:
         return bool(self._twins)
 
     def twins(self, unit: int) -> int:
-        """All units of the same type, the unit itself among them; nothing when the type is only one."""
+        """All units of the same type, the unit itself among them; 0 when the type has only one."""
         return self._twins.get(self.units[unit].name, 0)
 
     def described(self, requirements: Requirements) -> int:
@@ -188,8 +188,8 @@ class Stock:
         """A number for what is asked of offerings: the same for all requirements that no offering can tell apart."""
         found = self._asked_before.get(requirements)
         if found is None:
-            said = tuple(requirements.get(key) for key in self._keys)
-            found = self._asked_before[requirements] = self._numbers.setdefault(said, len(self._numbers))
+            relevant = tuple(requirements.get(key) for key in self._keys)
+            found = self._asked_before[requirements] = self._numbers.setdefault(relevant, len(self._numbers))
         return found
 
     def reservations(self) -> dict[str, int]:
@@ -233,7 +233,7 @@ class Stock:
             for shape, unit, cost in columns:
                 if (reservation := self.reservation_of[shape]) is not None:
                     ways.setdefault(reservation, []).append((self.shapes[shape], unit, cost))
-            self._ways_in = {each: tuple(found) for each, found in ways.items()}
+            self._ways_in = {reservation: tuple(found) for reservation, found in ways.items()}
         return self._ways_in.get(name, ())
 
     def reserved_units(self, requirements: Requirements) -> int:
@@ -326,14 +326,14 @@ class Prices:
         self._best = best
         self._numbers = ways.units[best]
         self._costs = ways.costs[best]
-        self._how_many = units
+        self._unit_count = units
         self._rising = self._costs.tolist()
         self.options: dict[int, tuple[Option, ...]] = {}
-        """Sets of units to the options they come to, as far as somebody asked."""
+        """Set of units to its options: a cache of the caller's."""
 
     @cached_property
     def _units(self) -> list[int]:
-        """Nobody, then the cheapest, the two cheapest, and so on."""
+        """No unit, then the cheapest, the two cheapest, and so on."""
         return list(accumulate(map((1).__lshift__, self._numbers.tolist()), or_, initial=0))
 
     def at_most(self, cost: float) -> int:
@@ -341,7 +341,7 @@ class Prices:
         return self._units[bisect_right(self._rising, cost)]
 
     def first(self, units: int) -> Priced | None:
-        """The cheapest of some units; nothing if none of them can be bought."""
+        """The cheapest of some units; None if none of them can be bought."""
         if not self.has(units):
             return None
         return self._priced[int(self._best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1])]
@@ -360,11 +360,11 @@ class Prices:
         return self._numbers[chosen], self._costs[chosen]
 
     def _chosen(self, units: int) -> npt.NDArray[np.bool_]:
-        return flags(units, self._how_many)[self._numbers]
+        return flags(units, self._unit_count)[self._numbers]
 
 
 def flags(units: int, count: int) -> npt.NDArray[np.bool_]:
-    """A set of numbered things as a column of yes and no."""
+    """A bit mask as a boolean array."""
     packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
     return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)
 
@@ -379,7 +379,7 @@ class Ladder:
         self.steps = sorted(by_amount)
         """The different amounts, the smallest first."""
         self.units = [0] * (len(self.steps) + 1)
-        """For each of them the units that have as much or more; at last nobody."""
+        """For each of them the units that have as much or more; at last the empty set."""
         for position in range(len(self.steps) - 1, -1, -1):
             self.units[position] = self.units[position + 1] | by_amount[self.steps[position]]
 

@@ -1,4 +1,4 @@
-"""The nouns: API objects and their parts as frozen values.
+"""API objects and their parts as frozen values.
 
-Everyone speaks this room and it imports nobody. Nothing here does I/O, reads a clock or needs more than its own fields.
+All packages use this one and it imports none of them. Nothing here does I/O, reads a clock or needs more than its own fields.
 """

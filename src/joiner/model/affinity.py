@@ -1,4 +1,4 @@
-"""What a pod says about where it wants to be: node affinity, pod affinity, topology spread."""
+"""Scheduling constraints of a pod: node affinity, pod affinity, topology spread."""
 
 from typing import Final
 
@@ -31,21 +31,21 @@ class NodeSelector(Value):
 
 
 class PreferredSchedulingTerm(Value):
-    """A term that would be nice, and how nice."""
+    """A preferred term and its weight."""
 
     weight: int = 1
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Value):
-    """Which nodes the pod needs and which it likes."""
+    """The nodes a pod requires and those it prefers."""
 
     required: NodeSelector | None = field(default=None, name=_REQUIRED)
     preferred: tuple[PreferredSchedulingTerm, ...] = field(default=(), name=_PREFERRED)
 
 
 class PodAffinityTerm(Value):
-    """Pods to be near to or away from, and what near means."""
+    """Pods to be near to or away from, and the topology key that defines near."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -56,14 +56,14 @@ class PodAffinityTerm(Value):
 
 
 class WeightedPodAffinityTerm(Value):
-    """A term that would be nice, and how nice."""
+    """A preferred term and its weight."""
 
     weight: int = 1
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Value):
-    """Pods the pod must and would like to be near to; the same shape serves for staying away."""
+    """Required and preferred terms; anti-affinity has the same shape."""
 
     required: tuple[PodAffinityTerm, ...] = field(default=(), name=_REQUIRED)
     preferred: tuple[WeightedPodAffinityTerm, ...] = field(default=(), name=_PREFERRED)
@@ -78,7 +78,7 @@ class Affinity(Value):
 
 
 class TopologySpreadConstraint(Value):
-    """How evenly the chosen pods must lie over the values of a label."""
+    """How evenly the selected pods must be spread over the values of a label."""
 
     topology_key: str
     max_skew: int = 1

@@ -9,7 +9,7 @@ from joiner.model import cron
 from joiner.model.duration import Duration
 
 UNLIMITED: Final = 2**31 - 1
-"""What a pool may lose when no budget is in force."""
+"""How many nodes may be disrupted when no budget is in force."""
 
 _NODES: Final = re.compile(r"(?:(100|[0-9]{1,2})%|([0-9]{1,10}))", re.ASCII)
 
@@ -73,7 +73,7 @@ def applies(reasons: Sequence[str] | None, reason: str) -> bool:
 
 
 def allowed(budgets: Iterable[Budget], reason: str, total: int, now: datetime) -> int:
-    """How many nodes may be away at once for that reason: the strictest budget in force decides.
+    """How many nodes may be disrupted at once for that reason: the strictest budget in force decides.
 
     Raises `BudgetError` if any budget cannot be read, even one for other reasons.
     """
@@ -86,7 +86,7 @@ def allowed(budgets: Iterable[Budget], reason: str, total: int, now: datetime) -
 
 
 def remaining(budgets: Iterable[Budget], reason: str, total: int, consumed: int, now: datetime) -> int:
-    """How many more nodes may go now. A budget that cannot be read lets none go."""
+    """How many more nodes may be disrupted now. A budget that cannot be read allows none."""
     try:
         return max(0, allowed(budgets, reason, total, now) - consumed)
     except BudgetError:

@@ -1,4 +1,4 @@
-"""CapacityBuffer: room that is kept ready for pods that are not there yet."""
+"""CapacityBuffer: spare capacity that is kept ready for pods that do not exist yet."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final

@@ -1,4 +1,4 @@
-"""The conditions of a NodeClaim by name, and the moments its annotations tell."""
+"""The conditions of a NodeClaim by name, and the times in its annotations."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -22,11 +22,11 @@ REBOOT_FAILED: Final = "RebootFailed"
 """Why `Rebooting` is what it is."""
 
 TERMINATION_TIMESTAMP: Final = "karpenter.sh/nodeclaim-termination-timestamp"
-"""The annotation that says when the node must be gone, whatever is left on it."""
+"""The annotation with the time by which the node must be gone, whatever pods are left on it."""
 PRE_BOOT_ID: Final = "karpenter.sh/reboot-pre-boot-id"
-"""The annotation with the boot that a restart is to end."""
+"""The annotation with the boot ID from before a reboot."""
 REBOOT_GRACE: Final = "karpenter.sh/reboot-termination-grace-period"
-"""The annotation that says how long the drain before a restart may take."""
+"""The annotation with the longest time the drain before a reboot may take."""
 
 
 def holds(claim: NodeClaim, kind: str) -> bool:
@@ -35,12 +35,12 @@ def holds(claim: NodeClaim, kind: str) -> bool:
 
 
 def is_leaving(claim: NodeClaim) -> bool:
-    """Whether somebody has deleted the claim."""
+    """Whether the claim has a deletion timestamp."""
     return claim.metadata.deletion_timestamp is not None
 
 
 def deadline(claim: NodeClaim) -> datetime | None:
-    """When the node must be gone; nothing if nobody said so, or not in a way that can be read."""
+    """When the node must be gone; None if the annotation is absent or cannot be read."""
     text = claim.metadata.annotations.get(TERMINATION_TIMESTAMP)
     if text is None:
         return None

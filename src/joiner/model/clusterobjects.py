@@ -1,4 +1,4 @@
-"""The small things of a cluster that are neither pods nor nodes: services, namespaces, events, leases."""
+"""Core objects that are neither pods nor nodes: services, namespaces, events, leases."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from joiner.model.microtime import MicroTime
 
 
 class ServiceSpec(Value):
-    """Which pods it stands for."""
+    """Which pods the service selects."""
 
     selector: Mapping[str, str] = {}
 
@@ -30,7 +30,7 @@ class NamespaceStatus(Value):
 
 
 class Namespace(KubeObject):
-    """Where namespaced objects live; affinity terms may choose namespaces by label."""
+    """A namespace; affinity terms may select namespaces by label."""
 
     kind: ClassVar[str] = "Namespace"
     plural: ClassVar[str] = "namespaces"
@@ -40,7 +40,7 @@ class Namespace(KubeObject):
 
 
 class ObjectReference(Value):
-    """An object that is spoken about."""
+    """The object an event is about."""
 
     api_version: str = ""
     kind: str = ""
@@ -51,14 +51,14 @@ class ObjectReference(Value):
 
 
 class EventSource(Value):
-    """Who speaks."""
+    """The component that emits the event."""
 
     component: str = ""
     host: str = ""
 
 
 class Event(KubeObject, omit_defaults=False):
-    """Something that happened to an object, told to people."""
+    """Something that happened to an object, reported to users."""
 
     kind: ClassVar[str] = "Event"
     plural: ClassVar[str] = "events"
@@ -75,7 +75,7 @@ class Event(KubeObject, omit_defaults=False):
 
 
 class LeaseSpec(Value):
-    """Who holds it, since when, and how long without a sign of life."""
+    """The holder, since when, and how long the lease lasts without renewal."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -85,7 +85,7 @@ class LeaseSpec(Value):
 
 
 class Lease(KubeObject):
-    """A heartbeat, or the right to be the one who acts."""
+    """A node's heartbeat, or the lock of leader election."""
 
     group: ClassVar[str] = "coordination.k8s.io"
     kind: ClassVar[str] = "Lease"

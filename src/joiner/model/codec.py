@@ -1,7 +1,7 @@
-"""Raw JSON-like data to typed values and back, for the types the struct library does not know.
+"""Raw JSON-like data to typed values and back, with hooks for the types msgspec does not know.
 
 Reading drops fields we do not model and treats null as absent, as the API server does. Writing leaves out what has its default
-value. What was dropped is kept safe by writing patches only; see `patch`.
+value. Dropped fields survive in the cluster because objects are only ever patched; see `patch`.
 """
 
 import re
@@ -25,7 +25,7 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 class DecodeError(msgspec.ValidationError):
-    """The data does not have the shape of the kind. Its text is put as the struct library puts its own."""
+    """The data does not have the shape of the kind. Its text has the form of msgspec's own errors."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{problem} - at `$.{path}`" if path else problem)
@@ -57,7 +57,7 @@ def decode(raw: Any, kind: type[T]) -> T:
     try:
         return _converted(raw, kind)
     except msgspec.ValidationError:
-        pass  # perhaps only because of a null; the second try also gives the message
+        pass  # perhaps only because of a null; the second attempt also gives the message
     raw = _without_nulls(raw)
     try:
         return _converted(raw, kind)
@@ -95,7 +95,7 @@ def _parts(problem: msgspec.ValidationError) -> tuple[str, str]:
 
 
 def _located(raw: Any, kind: type, path: str) -> str:
-    """The path with the key of a map filled in, which the struct library leaves out as `[...]`.
+    """The path with the key of a map filled in, which msgspec leaves out as `[...]`.
 
     The key is found by trying the entries of the map one by one. Of maps inside maps only the outer key is given.
     """
@@ -104,7 +104,7 @@ def _located(raw: Any, kind: type, path: str) -> str:
         steps = _steps(outer)
         entries = _at(raw, steps)
         key = next(
-            (each for each in entries if _fails(_replaced(raw, steps, {each: entries[each]}), kind, path)), "..."
+            (name for name in entries if _fails(_replaced(raw, steps, {name: entries[name]}), kind, path)), "..."
         )
         inner = rest.partition("[...]")[0]
         path = f"{outer}[{key}]{inner}" if "." in key else f"{outer}.{key}{inner}"
@@ -139,7 +139,7 @@ def _replaced(raw: Any, steps: list[str | int], value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """What the API server expects: camel case, amounts and durations and moments as text, nothing that is default."""
+    """What the API server expects: camel case, amounts, durations and times as text, defaults left out."""
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if isinstance(value, Mapping):
@@ -180,7 +180,7 @@ class WrittenField(msgspec.Struct, frozen=True):
     default: Any
     omits_default: bool
     holds_amounts: bool
-    """A list of resources: whole numbers in it are amounts, too, since sums of amounts are plain."""
+    """A list of resources: integers in it are amounts, too, since sums of quantities are plain integers."""
 
     def encoded(self, content: Any) -> Any:
         """What is written for this content."""
@@ -199,13 +199,13 @@ def fields(kind: type[msgspec.Struct]) -> tuple[WrittenField, ...]:
     omits = kind.__struct_config__.omit_defaults
     return tuple(
         WrittenField(
-            name=found.name,
-            written=found.encode_name,
-            default=found.default if found.default_factory is msgspec.NODEFAULT else found.default_factory(),
-            omits_default=omits and not found.required,
-            holds_amounts=_holds_amounts(found.type),
+            name=field.name,
+            written=field.encode_name,
+            default=field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+            omits_default=omits and not field.required,
+            holds_amounts=_holds_amounts(field.type),
         )
-        for found in msgspec.structs.fields(kind)
+        for field in msgspec.structs.fields(kind)
     )
 
 

@@ -1,7 +1,7 @@
 """Status conditions: what is true of an object, since when, and the one condition that sums the others up.
 
-Every kind has a root (`Ready`) and a fixed list of dependents; any other condition stands free. The root is never decided by
-hand: it follows the dependents. All functions take conditions and give conditions; the time of day is passed in.
+Every kind has a root (`Ready`) and a fixed list of dependents; any other condition is independent. The root is never set
+directly: it is computed from the dependents. All functions take and return conditions; the time is passed in.
 """
 
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ def _since(condition: Condition) -> datetime:
 
 
 class ConditionSet(Value):
-    """Which conditions a kind has, and how they move together."""
+    """The root and dependent conditions of a kind, and how the root follows from the dependents."""
 
     root: str = READY
     dependents: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class ConditionSet(Value):
         reason: str = AWAITING_RECONCILIATION,
         message: str = "not looked at yet",
     ) -> tuple[Conditions, bool]:
-        """Set to Unknown; without a reason, because nobody has looked yet."""
+        """Set to Unknown; without a reason, because no controller has looked yet."""
         return self.set(
             conditions, Condition(type=kind, status="Unknown", reason=reason, message=message), metadata, now
         )
@@ -103,7 +103,7 @@ class ConditionSet(Value):
         """The conditions with one set and the root recomputed, and whether that changed anything.
 
         The generation and the transition time of `wanted` are filled in here. On an object that is being deleted the other
-        conditions count as observed too, because their owners may already have stopped looking.
+        conditions count as observed too, because the controllers that set them may already have stopped.
         """
         old = find(conditions, wanted.type)
         new = replace(
@@ -122,17 +122,17 @@ class ConditionSet(Value):
         return changed, True
 
     def clear(self, conditions: Conditions, kind: str) -> tuple[Conditions, bool]:
-        """The conditions without a free-standing one, and whether it was there."""
+        """The conditions without an independent one, and whether it was there."""
         if kind == self.root or kind in self.dependents:
             raise ValueError(f"condition {kind} is always present and cannot be cleared; set it to Unknown instead")
-        left = tuple(condition for condition in conditions if condition.type != kind)
-        return left, len(left) != len(conditions)
+        remaining = tuple(condition for condition in conditions if condition.type != kind)
+        return remaining, len(remaining) != len(conditions)
 
     def _moment(self, old: Condition | None, wanted: Condition, metadata: ObjectMeta, now: datetime) -> datetime | None:
         if old is not None and old.status == wanted.status:
             return old.last_transition_time
         if old is None and wanted.type in self.dependents:
-            # Its first "transition" was the making of the object, so that time-outs count from there.
+            # Its first "transition" was the creation of the object, so that time-outs count from there.
             return metadata.creation_timestamp or now
         return now
 

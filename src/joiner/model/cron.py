@@ -1,6 +1,6 @@
 """Cron schedules of disruption budgets: five fields, always in UTC.
 
-The grammar is exactly the one budgets have always been read with, so a schedule means the same here: names and ranges do not wrap
+The grammar is exactly Karpenter's, so a schedule means the same here: names and ranges do not wrap
 around (`sat-sun` runs backwards), Sunday is 0 and never 7, `5/15` means from 5 to the end in steps of 15. When both the day of
 month and the day of week are restricted, either is enough.
 """
@@ -24,7 +24,7 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _NUMBER: Final = re.compile(r"\+?([0-9]+)", re.ASCII)
 _YEARS_AHEAD: Final = 5
-"""How far the next hit is looked for; beyond it a schedule counts as one that never comes."""
+"""How far the next hit is looked for; beyond it a schedule counts as one without a hit."""
 
 
 class CronError(ValueError):
@@ -39,7 +39,7 @@ class _Field(Value):
     """Names of the values, beginning at `first`."""
 
     def allowed(self) -> str:
-        """What may stand in the field, in words."""
+        """The allowed values of the field, in words."""
         named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
         return f"{self.first} to {self.last}{named}"
 
@@ -111,10 +111,10 @@ def _read(part: str, field: _Field, text: str) -> tuple[frozenset[int], bool]:
     for item in part.split(","):
         if item:  # an empty item between commas counts for nothing
             try:
-                found, is_open = _item(item, field)
+                numbers, is_open = _item(item, field)
             except CronError as problem:
                 raise CronError(f"{_shown(text)} is not a schedule: {field.name} {item!r} {problem}") from None
-            values |= found
+            values |= numbers
             unrestricted |= is_open
     return frozenset(values), unrestricted
 
@@ -175,7 +175,7 @@ def _whole(digits: str) -> int:
 
 
 def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
-    """The first hit strictly after the moment, in UTC; nothing if there is none in the next five years."""
+    """The first hit strictly after the moment, in UTC; None if there is none in the next five years."""
     moment = moment.astimezone(UTC)
     start = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
     last_year = min((moment + timedelta(seconds=1)).year + _YEARS_AHEAD, date.max.year - 1)

@@ -1,4 +1,4 @@
-"""The base of the kinds we define ourselves: what their CRDs say besides the schema."""
+"""Base class of the kinds with a CRD of ours: what the CRD says besides the schema."""
 
 from typing import ClassVar
 
@@ -29,6 +29,6 @@ class CustomObject(KubeObject):
     categories: ClassVar[tuple[str, ...]] = ("karpenter",)
     columns: ClassVar[tuple[Column, ...]] = (READY, AGE)
     scale: ClassVar[tuple[str, str] | None] = None
-    """Where the scale subresource finds the wanted and the present number."""
+    """Where the scale subresource finds the desired and the current number of replicas."""
     condition_set: ClassVar[ConditionSet] = ConditionSet()
     """The conditions in its status that `Ready` sums up."""

@@ -42,7 +42,7 @@ class Duration(int):
 
     @classmethod
     def parse(cls, raw: str | int) -> "Duration":
-        """Read `1h30m5s` or `Never`. A bare number is refused, except 0: nobody can tell its unit."""
+        """Read `1h30m5s` or `Never`. A bare number is refused, except 0: its unit is unknown."""
         if isinstance(raw, Duration):
             return raw
         if isinstance(raw, bool) or not isinstance(raw, str | int):
@@ -61,7 +61,7 @@ class Duration(int):
 
     @property
     def timedelta(self) -> timedelta:
-        """The same for arithmetic with moments, cut to microseconds. Ask for `Never` first: it has none."""
+        """The same for arithmetic with times, cut to microseconds. `Never` has none and raises."""
         if self == NEVER:
             raise DurationError("Never is not a length of time that can be added to a moment")
         return timedelta(microseconds=int(self) // _MICROSECOND)

@@ -1,4 +1,4 @@
-"""Paths like `spec.taints[0].effect`: what stands there in raw data, and which kind of value belongs there."""
+"""Paths like `spec.taints[0].effect`: the raw value at a path, and the type declared for it."""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ _STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def steps(path: str) -> list[str]:
-    """The names, keys and numbers on the way."""
+    """The names, keys and list indexes of the path."""
     return [bracketed or name for bracketed, name in _STEP.findall(path)]
 
 
 def at(raw: Any, path: str) -> Any:
-    """What stands there; nothing if the way does not lead on."""
+    """The raw value at the path; None if the path leads nowhere."""
     for step in steps(path):
         if isinstance(raw, Mapping):
             raw = raw.get(step)
@@ -28,33 +28,33 @@ def at(raw: Any, path: str) -> Any:
 
 
 def kind_at(kind: Any, path: str) -> Any:
-    """The type that a value of this kind has there; anything if nobody says."""
+    """The type declared at the path in a value of this kind; `Any` if none is."""
     for step in steps(path):
         kind = _inside(kind, step)
     return kind
 
 
 def _inside(kind: Any, step: str) -> Any:
-    for each in alternatives(kind):
-        if isinstance(each, type) and issubclass(each, msgspec.Struct):
-            for field in msgspec.structs.fields(each):
+    for option in alternatives(kind):
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            for field in msgspec.structs.fields(option):
                 if field.encode_name == step:
                     return field.type
-        elif get_origin(each) in (tuple, Mapping):
-            return get_args(each)[0 if get_origin(each) is tuple else 1]
+        elif get_origin(option) in (tuple, Mapping):
+            return get_args(option)[0 if get_origin(option) is tuple else 1]
     return Any
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:
-    """The types that a value may be of, without what is noted beside them."""
+    """The members of a union, without their annotations."""
     if get_origin(kind) is Annotated:
         return alternatives(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return tuple(inner for each in get_args(kind) for inner in alternatives(each))
+        return tuple(inner for member in get_args(kind) for inner in alternatives(member))
     return (kind,)
 
 
 def allowed(kind: Any, path: str) -> tuple[str, ...]:
-    """The words that may stand there, if they can be told."""
-    found = alternatives(kind_at(kind, path))
-    return tuple(str(word) for each in found if get_origin(each) is Literal for word in get_args(each) if word != "")
+    """The literals allowed at the path, if its type lists them."""
+    literals = [option for option in alternatives(kind_at(kind, path)) if get_origin(option) is Literal]
+    return tuple(str(word) for literal in literals for word in get_args(literal) if word != "")

@@ -1,4 +1,4 @@
-"""The kubelet block of a NodeClass: what a node keeps back from pods, and how many pods it takes.
+"""The kubelet block of a NodeClass: what a node reserves and pods cannot use, and how many pods it takes.
 
 Both spellings are read: the kubelet's own (`evictionHard: {"memory.available": …}`) and the one of the settings design
 (`evictionThreshold.hard.memoryAvailable`).
@@ -156,15 +156,15 @@ class Kubelet(Value):
     def hard_thresholds(self) -> dict[str, Threshold]:
         """Resource name to its hard eviction threshold. Soft ones never reduce what pods can use."""
         signals = {**self.eviction_threshold.hard.by_signal(), **self.eviction_hard}
-        found: dict[str, Threshold] = {}
+        thresholds: dict[str, Threshold] = {}
         for signal, value in signals.items():
             resource = SIGNALS.get(signal)
             if resource is not None:
-                found[resource] = threshold(value)
-        return found
+                thresholds[resource] = threshold(value)
+        return thresholds
 
     def pods_limit(self, cpu: int) -> int | None:
-        """The cap on pods for a machine with so much cpu, both in thousandths; nothing if there is none."""
+        """The cap on pods for a machine with so much cpu, both in thousandths; None if there is none."""
         caps = [] if self.max_pods is None else [self.max_pods * MILLI]
         if self.pods_per_core:
             caps.append(self.pods_per_core * (cpu // MILLI) * MILLI)

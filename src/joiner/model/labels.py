@@ -1,7 +1,7 @@
-"""Label keys of the domain, label syntax, and the vocabulary that assembly hands down.
+"""Label keys, label syntax, and the vocabulary of labels that assembly passes on.
 
-Which labels are well known differs from provider to provider, so that knowledge is a value and never a registry somebody
-writes to at start-up: two worlds can live in one process.
+Which labels are well known differs from provider to provider, so that knowledge is a value and not a global registry
+filled at start-up: one process can run several providers and simulations.
 """
 
 import re
@@ -64,7 +64,7 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-
 
 
 class Vocabulary(Value):
-    """What is known about labels: ours and the provider's."""
+    """What is known about labels, our own and the provider's: well-known keys, restricted domains, aliases."""
 
     well_known: frozenset[str] = WELL_KNOWN
     restricted_domains: frozenset[str] = frozenset({GROUP})
@@ -76,7 +76,7 @@ class Vocabulary(Value):
     reservation_id: str = ""
     """The label that carries the id of a capacity reservation, if the provider has reservations."""
     given: frozenset[str] = frozenset({NODEPOOL})
-    """Well-known labels that follow from the NodePool itself: everybody may select by them, nobody may choose them."""
+    """Well-known labels that follow from the NodePool itself: pods may select by them, users may not set them."""
 
     def normal_key(self, key: str) -> str:
         """Today's spelling of a label key."""
@@ -84,8 +84,8 @@ class Vocabulary(Value):
 
     def normal_value(self, key: str, value: str) -> str:
         """Today's spelling of a value of an already normal key."""
-        known = self.value_aliases.get(key)
-        return known.get(value, value) if known else value
+        aliases = self.value_aliases.get(key)
+        return aliases.get(value, value) if aliases else value
 
     def is_restricted(self, key: str) -> bool:
         """Whether users may not set or require this label: the hostname, and our own domains but for well-known names."""
@@ -94,7 +94,7 @@ class Vocabulary(Value):
         return key == HOSTNAME or any(in_domain(key, domain) for domain in self.restricted_domains)
 
     def extended(self, well_known: Iterable[str] = (), restricted_domains: Iterable[str] = ()) -> "Vocabulary":
-        """The same vocabulary with more words."""
+        """The same vocabulary with more well-known labels and restricted domains."""
         return replace(
             self,
             well_known=self.well_known | frozenset(well_known),
@@ -106,7 +106,7 @@ class Vocabulary(Value):
         return replace(self, well_known=self.well_known | set(keys), given=self.given | set(keys))
 
     def joined(self, other: "Vocabulary") -> "Vocabulary":
-        """The words of both. Where the two differ about one word, ours stands; so does our label of reservations."""
+        """Both vocabularies. Where they differ about a label, this one wins; so does its label of reservations."""
         values = {
             key: {**other.value_aliases.get(key, {}), **self.value_aliases.get(key, {})}
             for key in (*other.value_aliases, *self.value_aliases)
@@ -135,7 +135,7 @@ def in_domain(key: str, domain: str) -> bool:
 
 
 def key_problem(key: str) -> str | None:
-    """Why the text is not a qualified name; nothing if it is."""
+    """Why the text is not a qualified name; None if it is."""
     prefix, slash, name = key.rpartition("/")
     if slash and not prefix:
         return "has an empty part before the slash"
@@ -149,7 +149,7 @@ def key_problem(key: str) -> str | None:
 
 
 def value_problem(value: str) -> str | None:
-    """Why the text is not a label value; nothing if it is."""
+    """Why the text is not a label value; None if it is."""
     if value == "":
         return None
     if len(value) > 63 or _NAME.fullmatch(value) is None:

@@ -1,4 +1,4 @@
-"""The base of every value, and the metadata all Kubernetes objects share."""
+"""`Value`, the base class of all frozen values, and the metadata of Kubernetes objects."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ def replace(value: V, **changes: Any) -> V:
 
 
 class OwnerReference(Value):
-    """Who made this object, and goes with it."""
+    """The object that owns this one; this one is deleted with it."""
 
     api_version: str = ""
     kind: str = ""
@@ -56,7 +56,7 @@ class ObjectMeta(Value):
 
 
 class KubeObject(Value):
-    """An API object. Its class says where it lives; its fields are the slice of it that we read.
+    """An API object. Its class has group, version and plural; its fields are the part of it that we read.
 
     Unknown fields are dropped on reading, so objects are only ever patched, never written back whole.
     """

@@ -1,10 +1,10 @@
-"""Moments that the API server wants with all six digits of their microseconds, as leases have them."""
+"""Timestamps that the API server wants with all six digits of their microseconds, as in leases."""
 
 from datetime import datetime
 
 
 class MicroTime(datetime):
-    """A moment that is written with microseconds even when they are zero; other moments are written without."""
+    """A timestamp that is written with microseconds even when they are zero; others are written without."""
 
     @classmethod
     def of(cls, moment: datetime) -> "MicroTime":

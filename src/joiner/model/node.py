@@ -1,4 +1,4 @@
-"""Nodes as the cluster knows them."""
+"""Node: the fields that we read."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ class NodeCondition(Value):
 
 
 class NodeSystemInfo(Value):
-    """What the node says about its machine."""
+    """What the kubelet reports about its machine."""
 
     boot_id: str = field(default="", name="bootID")
     """Differs after every reboot."""
@@ -33,7 +33,7 @@ class NodeSystemInfo(Value):
 
 
 class NodeSpec(Value):
-    """Which machine it is, and who may come."""
+    """Which machine it is, and what keeps pods off it."""
 
     provider_id: str = field(default="", name="providerID")
     taints: tuple[Taint, ...] = ()
@@ -41,7 +41,7 @@ class NodeSpec(Value):
 
 
 class NodeStatus(Value):
-    """What the node has and how it is."""
+    """What the node has, and its conditions."""
 
     capacity: Mapping[str, Quantity] = {}
     allocatable: Mapping[str, Quantity] = {}

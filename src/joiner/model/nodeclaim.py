@@ -1,4 +1,4 @@
-"""NodeClaim: the wish for one node, and what became of it."""
+"""NodeClaim: the request for one node, and what became of it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ class ResourceRequests(Value):
 
 
 class NodeClaimSpec(Value):
-    """What the node must be. It never changes: another wish is another claim."""
+    """What the node must be. It is immutable: another request is another claim."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -86,14 +86,14 @@ class NodeClaimStatus(Value):
 
 
 class NodeClaim(CustomObject):
-    """The wish for one node, and what became of it."""
+    """The request for one node, and what became of it."""
 
     group: ClassVar[str] = "karpenter.sh"
     version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "NodeClaim"
     plural: ClassVar[str] = "nodeclaims"
     namespaced: ClassVar[bool] = False
-    title: ClassVar[str] = "The wish for one node, and what became of it."
+    title: ClassVar[str] = "The request for one node, and what became of it."
     condition_set: ClassVar[ConditionSet] = ConditionSet(dependents=("Launched", "Registered", "Initialized"))
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="Type", path=r".metadata.labels.node\.kubernetes\.io/instance-type"),

@@ -1,4 +1,4 @@
-"""The reference from a NodePool or NodeClaim to its NodeClass. The classes themselves live with their provider."""
+"""The reference from a NodePool or NodeClaim to its NodeClass. The kinds of NodeClass are defined by their provider."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""NodeOverlay: what people know about offerings that the provider does not (price, extra resources, overhead)."""
+"""NodeOverlay: what users know about offerings and the provider does not (price, extra resources, overhead)."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
@@ -24,9 +24,9 @@ from joiner.model.rules import (
 )
 
 SELECTABLE: Final = (labels.CAPACITY_TYPE, labels.NODEPOOL, labels.NODEPOOL_SEED_SPELLING)
-"""Labels of our own domain that overlays may choose by."""
+"""Labels of karpenter.sh that overlays may select by."""
 OF_THE_TYPE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-"""What the settings of an instance type say, and overlays do not."""
+"""Resources that InstanceType settings set, and overlays may not."""
 _NO_HOSTNAME: Final = f"{labels.HOSTNAME} is known only once a node is there; an overlay is about machines to be bought"
 
 OverlayRequirement = Annotated[

@@ -1,4 +1,4 @@
-"""NodePool: what may be bought for whom, and how it goes away again."""
+"""NodePool: which nodes may be bought, for which pods, and when they may be disrupted."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
@@ -96,7 +96,7 @@ class NodeClaimTemplateSpec(Value):
 
 
 class NodeClaimTemplate(Value):
-    """The mould NodeClaims of the pool are cast in."""
+    """The template of the pool's NodeClaims."""
 
     metadata: Annotated[NodeClaimTemplateMeta, "Labels and annotations of every node of the pool."] = (
         NodeClaimTemplateMeta()
@@ -204,7 +204,7 @@ class NodePoolSpec(Value):
         ),
     )
 
-    template: Annotated[NodeClaimTemplate, "The mould NodeClaims of the pool are cast in.", Field(required=True)] = (
+    template: Annotated[NodeClaimTemplate, "The template of the pool's NodeClaims.", Field(required=True)] = (
         NodeClaimTemplate()
     )
     disruption: Annotated[

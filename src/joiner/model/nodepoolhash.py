@@ -1,8 +1,8 @@
-"""The hash of a NodePool's template: claims remember it, so that an edit of the template shows on nodes that came before it.
+"""The hash of a NodePool's template: claims carry it, so that nodes from before an edit of the template are seen to have drifted.
 
-It is Karpenter's own, to the bit: what Karpenter wrote keeps its hash when we take over, and what we wrote when Karpenter does,
-so no node drifts by that. FNV-1 over 64 bits; maps, structs and lists are sums in which order does not matter; a struct counts
-its type's name and those of its fields that say something.
+It is Karpenter's own, bit for bit, so that no node drifts when Joiner takes over from Karpenter or the other way round. FNV-1
+over 64 bits; maps, structs and lists are sums in which order does not matter; a struct hashes its type's name and its non-empty
+fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,46 +16,48 @@ from joiner.model.nodepool import NodePool
 from joiner.model.taints import Taint
 
 HASH_VERSION: Final = "v3"
-"""Moves when the same template would be hashed to something else."""
+"""Changes when the same template would be hashed to something else."""
 
 _OFFSET: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
 _BITS: Final = (1 << 64) - 1
 
 Field = tuple[str, int | None]
-"""The name of a field and the hash of what it says; nothing if it says nothing."""
+"""The name of a field and the hash of its value; None if it is left out."""
 
 
 def nodepool_hash(pool: NodePool) -> str:
     """A decimal number that differs whenever nodes of the template would differ.
 
     Requirements are left out: nodes are compared with those one by one. A list that is written but empty counts otherwise than
-    one that is not written, which an object of ours cannot tell; so the pool's own word stands if it is true in either spelling.
+    one that is not written, which a decoded object cannot tell; so the annotation is kept if it is the hash of any spelling.
     """
-    spellings, said = _spellings(pool), pool.metadata.annotations
-    plain, known = next(spellings), said.get(labels.NODEPOOL_HASH)
-    if known in (None, plain) or said.get(labels.NODEPOOL_HASH_VERSION) != HASH_VERSION:
+    spellings, annotations = _spellings(pool), pool.metadata.annotations
+    plain, annotated = next(spellings), annotations.get(labels.NODEPOOL_HASH)
+    if annotated in (None, plain) or annotations.get(labels.NODEPOOL_HASH_VERSION) != HASH_VERSION:
         return plain
-    return next((each for each in spellings if each == known), plain)
+    return next((spelling for spelling in spellings if spelling == annotated), plain)
 
 
 def _spellings(pool: NodePool) -> Iterator[str]:
     """The hash of the template, first with its empty parts left out, then in every way in which they may be written."""
     metadata, spec = pool.spec.template.metadata, pool.spec.template.spec
     parts = [_map(metadata.labels), _map(metadata.annotations), _set(spec.taints), _set(spec.startup_taints)]
-    empty = [not each for each in (metadata.labels, metadata.annotations, spec.taints, spec.startup_taints)]
+    values = (metadata.labels, metadata.annotations, spec.taints, spec.startup_taints)
     grace, expiry = spec.termination_grace_period, spec.expire_after
     rest = (
         ("NodeClassRef", _reference(spec.node_class_ref)),
         ("TerminationGracePeriod", None if grace is None else _duration("Duration", grace, written=grace != 0)),
         ("ExpireAfter", None if expiry == NEVER else _duration("NillableDuration", expiry)),
     )
-    for left_out in product(*((True, False) if each else (False,) for each in empty)):
-        tags, notes, taints, startup = (None if out else part for part, out in zip(parts, left_out, strict=True))
+    for left_out in product(*((False,) if value else (True, False) for value in values)):
+        label_hash, annotation_hash, taints, startup = (
+            None if out else part for part, out in zip(parts, left_out, strict=True)
+        )
         spec_hash = _struct("NodeClaimTemplateSpec", ("Taints", taints), ("StartupTaints", startup), *rest)
-        told = tags is not None or notes is not None
-        about = _struct("ObjectMeta", ("Labels", tags), ("Annotations", notes)) if told else None
-        yield str(_struct("NodeClaimTemplate", ("ObjectMeta", about), ("Spec", spec_hash)))
+        written = label_hash is not None or annotation_hash is not None
+        meta = _struct("ObjectMeta", ("Labels", label_hash), ("Annotations", annotation_hash)) if written else None
+        yield str(_struct("NodeClaimTemplate", ("ObjectMeta", meta), ("Spec", spec_hash)))
 
 
 def _reference(reference: NodeClassReference) -> int:

@@ -15,7 +15,7 @@ from joiner.model.meta import KubeObject
 Document = dict[str, Any]
 
 _IDENTITIES: Final = (("uid",), ("type",), ("key", "effect"), ("name",))
-"""What makes two entries of a list the same entry: owners, conditions, taints, named things."""
+"""The fields that identify an entry of a list: owners, conditions, taints, named entries."""
 _ABSENT: Final = object()
 
 
@@ -56,7 +56,7 @@ def apply(patch: Mapping[str, Any], document: Any) -> Document:
 
 
 def changes(before: KubeObject, after: KubeObject, live: Mapping[str, Any] | None = None) -> Document:
-    """The patch that brings what we changed, and nothing else, into the object.
+    """The patch with the fields that differ between the two, and nothing else.
 
     `live` is the raw document that `before` was read from. Give it whenever a list may have changed: entries of lists then keep
     the fields we do not model.
@@ -65,7 +65,7 @@ def changes(before: KubeObject, after: KubeObject, live: Mapping[str, Any] | Non
 
 
 def _fields_changed(before: Struct, after: Struct, live: Any) -> Document:
-    """Field by field and never the part as a whole: a part that is empty to us may hold what we do not model."""
+    """Field by field and never a nested object as a whole: one that is empty to us may hold fields we do not model."""
     patch: Document = {}
     for field in codec.fields(type(before)):
         had, wanted = getattr(before, field.name), getattr(after, field.name)

@@ -24,7 +24,7 @@ class ResourceRequirements(Value):
 
 
 class ContainerPort(Value):
-    """A port of a container; it concerns us when it takes one of the node."""
+    """A port of a container; only one with a host port matters to scheduling."""
 
     container_port: int = 0
     host_port: int = 0
@@ -63,13 +63,13 @@ class VolumeClaimTemplate(Value):
 
 
 class EphemeralVolumeSource(Value):
-    """A volume whose claim lives and dies with the pod."""
+    """A volume whose claim is created and deleted with the pod."""
 
     volume_claim_template: VolumeClaimTemplate | None = None
 
 
 class Volume(Value):
-    """A volume; only those backed by a claim bind a pod to a place."""
+    """A volume; only those backed by a claim constrain where the pod can run."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
@@ -83,7 +83,7 @@ class Volume(Value):
 
 
 class SchedulingGate(Value):
-    """Somebody wants the pod to wait."""
+    """A gate: the scheduler waits until it is removed."""
 
     name: str
 
@@ -141,7 +141,7 @@ class ContainerStatus(Value):
 
 
 class PodStatus(Value):
-    """Where the pod is in its life."""
+    """Phase and conditions of the pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -162,12 +162,12 @@ class Pod(KubeObject):
 
     @property
     def key(self) -> str:
-        """`namespace/name`: how the pod is called in plans and messages."""
+        """`namespace/name`: the pod's name in plans and messages."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 class PodTemplateSpec(Value):
-    """The mould pods of a workload are cast in."""
+    """The template of a workload's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -190,7 +190,7 @@ def with_host_ports(spec: PodSpec) -> PodSpec:
 
 
 def host_ports(spec: PodSpec) -> tuple[ContainerPort, ...]:
-    """The ports of the node that the pod takes. Init containers do not count: they have gone before others come."""
+    """The ports of the node that the pod takes. Init containers do not count: they have ended before containers start."""
     return tuple(port for container in spec.containers for port in container.ports if port.host_port)
 
 

@@ -1,4 +1,4 @@
-"""Rules that others set for pods: disruption budgets, priorities, runtimes, limits."""
+"""Policies for pods: PodDisruptionBudget, PriorityClass, RuntimeClass, LimitRange."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -12,7 +12,7 @@ ALWAYS_ALLOW: Final = "AlwaysAllow"
 
 
 class PodDisruptionBudgetSpec(Value):
-    """How many of the chosen pods must stay or may be away: a number, or a share like `50%`."""
+    """How many of the selected pods must be available or may be unavailable: a number, or a share like `50%`."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
@@ -21,7 +21,7 @@ class PodDisruptionBudgetSpec(Value):
 
 
 class PodDisruptionBudgetStatus(Value):
-    """How many may be away now."""
+    """How many pods may be evicted now."""
 
     disruptions_allowed: int = 0
     current_healthy: int = 0
@@ -31,7 +31,7 @@ class PodDisruptionBudgetStatus(Value):
 
 
 class PodDisruptionBudget(KubeObject):
-    """Protects a set of pods from leaving all at once."""
+    """Limits how many of a set of pods may be evicted at once."""
 
     group: ClassVar[str] = "policy"
     kind: ClassVar[str] = "PodDisruptionBudget"
@@ -42,17 +42,17 @@ class PodDisruptionBudget(KubeObject):
 
     @property
     def never_allows(self) -> bool:
-        """Whether no pod may ever be away, whatever the numbers are now."""
+        """Whether no pod may ever be evicted, whatever the status is now."""
         return self.spec.max_unavailable in (0, "0", "0%") or self.spec.min_available == "100%"
 
     @property
     def lets_unready_go(self) -> bool:
-        """Whether pods that are not ready are outside its protection."""
+        """Whether pods that are not ready may always be evicted."""
         return self.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
 
 
 class PriorityClass(KubeObject):
-    """What a priority class is worth."""
+    """A named priority."""
 
     group: ClassVar[str] = "scheduling.k8s.io"
     kind: ClassVar[str] = "PriorityClass"
@@ -65,13 +65,13 @@ class PriorityClass(KubeObject):
 
 
 class RuntimeOverhead(Value):
-    """What each pod costs beyond its containers."""
+    """What each pod takes beyond its containers."""
 
     pod_fixed: Mapping[str, Quantity] = {}
 
 
 class RuntimeScheduling(Value):
-    """Where pods of the runtime can be."""
+    """Where pods of the runtime can run."""
 
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()

@@ -1,4 +1,4 @@
-"""What a pod takes from a node: the one number per resource that containers, init containers and overhead come to."""
+"""What a pod takes from a node: one amount per resource, computed from containers, init containers and overhead."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -15,17 +15,17 @@ _Amounts = Callable[[Container], resources.Resources]
 
 
 def of_spec(spec: PodSpec) -> dict[str, int]:
-    """The requests of a pod that does not run yet, with the place it takes (`pods: 1`)."""
+    """The requests of a pod that does not run yet, with the pod itself (`pods: 1`)."""
     return _effective(spec, lambda container: container.resources.requests)
 
 
 def of_pod(pod: Pod) -> dict[str, int]:
-    """The requests of a pod as it stands: while containers are resized in place, the larger of asked for and given."""
-    given = {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-    if not given:
+    """The current requests of a pod: while containers are resized in place, the larger of requested and allocated."""
+    statuses = {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+    if not statuses:
         return of_spec(pod.spec)
     refused = _resize_is_infeasible(pod)
-    return _effective(pod.spec, lambda container: _standing(container, given.get(container.name), refused))
+    return _effective(pod.spec, lambda container: _current(container, statuses.get(container.name), refused))
 
 
 def limits(spec: PodSpec) -> dict[str, int]:
@@ -68,12 +68,12 @@ def _pod_level(amounts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _standing(container: Container, status: ContainerStatus | None, refused: bool) -> resources.Resources:
-    asked = container.resources.requests
+def _current(container: Container, status: ContainerStatus | None, refused: bool) -> resources.Resources:
+    requested = container.resources.requests
     if status is None or (status.resources is None and not status.allocated_resources):
-        return asked
-    given = resources.largest([status.resources.requests if status.resources else {}, status.allocated_resources])
-    return given if refused else resources.largest([asked, given])
+        return requested
+    allocated = resources.largest([status.resources.requests if status.resources else {}, status.allocated_resources])
+    return allocated if refused else resources.largest([requested, allocated])
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""What may be done with a pod: questions that only the pod itself and the time of day answer."""
+"""Predicates of a single pod (provisionable, evictable, drainable …) that need only the pod and the time."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,17 +17,17 @@ def is_terminal(pod: Pod) -> bool:
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether somebody has deleted it."""
+    """Whether it has a deletion timestamp."""
     return pod.metadata.deletion_timestamp is not None
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether it is neither at its end nor on its way there."""
+    """Whether it is neither terminal nor terminating."""
     return not is_terminal(pod) and not is_terminating(pod)
 
 
 def is_stuck_terminating(pod: Pod, now: datetime) -> bool:
-    """Whether it should have been gone for a while: its kubelet no longer answers, so nobody waits for it."""
+    """Whether it should have been gone for a while: its kubelet no longer answers, so drains do not wait for it."""
     deleted = pod.metadata.deletion_timestamp
     return deleted is not None and now - deleted > STUCK_AFTER
 
@@ -58,7 +58,7 @@ def is_critical(pod: Pod) -> bool:
 
 
 def is_provisionable(pod: Pod) -> bool:
-    """Whether it waits for a node that we could bring."""
+    """Whether it waits for a node that Joiner could launch."""
     scheduled = condition(pod, "PodScheduled")
     waits = scheduled is not None and scheduled.reason == "Unschedulable"
     placed = pod.spec.node_name or pod.status.nominated_node_name
@@ -66,24 +66,24 @@ def is_provisionable(pod: Pod) -> bool:
 
 
 def is_reschedulable(pod: Pod) -> bool:
-    """Whether it needs another place when its node goes."""
+    """Whether it needs another node when its own is removed."""
     stays_or_returns = is_active(pod) or (is_stateful(pod) and is_terminating(pod))
     return stays_or_returns and not is_daemon(pod) and not is_mirror(pod)
 
 
 def tolerates_disruption_taint(pod: Pod) -> bool:
-    """Whether it chose to stay on nodes that go: it is left alone until the end."""
+    """Whether it tolerates the disruption taint: it is never evicted."""
     return taints.tolerates(pod.spec.tolerations, taints.DISRUPTED)
 
 
 def is_evictable(pod: Pod, now: datetime) -> bool:
-    """Whether it may be asked to leave now."""
+    """Whether it may be evicted now."""
     blocked = tolerates_disruption_taint(pod) or is_mirror(pod) or must_not_be_disrupted(pod, now)
     return is_active(pod) and not blocked
 
 
 def is_drainable(pod: Pod, now: datetime) -> bool:
-    """Whether a drain has to see it gone; protected pods included."""
+    """Whether a drain has to wait until it is gone; protected pods included."""
     return not (tolerates_disruption_taint(pod) or is_stuck_terminating(pod, now) or is_mirror(pod))
 
 
@@ -93,7 +93,7 @@ def is_waiting_eviction(pod: Pod, now: datetime) -> bool:
 
 
 def is_disruptable(pod: Pod, now: datetime) -> bool:
-    """Whether it does not stand in the way of disrupting its node."""
+    """Whether it does not block the disruption of its node."""
     return not is_active(pod) or not must_not_be_disrupted(pod, now)
 
 
@@ -114,7 +114,7 @@ def must_not_be_disrupted(pod: Pod, now: datetime) -> bool:
 
 
 def do_not_disrupt_problem(pod: Pod) -> str | None:
-    """Why the do-not-disrupt annotation has no effect; nothing if it is fine or absent."""
+    """Why the do-not-disrupt annotation has no effect; None if it is valid or absent."""
     text = pod.metadata.annotations.get(labels.DO_NOT_DISRUPT)
     if text is None or text == "true":
         return None

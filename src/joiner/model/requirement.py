@@ -1,4 +1,4 @@
-"""A label requirement as it is written in an API object. The algebra of requirements is one room up."""
+"""A label requirement as it is written in an API object. The algebra of requirements is `joiner.requirements`."""
 
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal

@@ -1,4 +1,4 @@
-"""Resource lists: names to exact quantities, and the few sums made of them."""
+"""Resource lists: names to exact quantities, and their arithmetic."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -33,7 +33,7 @@ def add(*lists: Resources) -> dict[str, int]:
 
 
 def subtract(left: Resources, right: Resources) -> dict[str, int]:
-    """`left` minus `right`, over the names of `left`; what is not there cannot be taken away."""
+    """`left` minus `right`, over the names of `left`; other names of `right` are ignored."""
     return {name: amount - right.get(name, 0) for name, amount in left.items()}
 
 
@@ -72,7 +72,7 @@ def text(name: str, amount: int) -> str:
 
 
 def plain(name: str, amount: int, digits: int = 3) -> str:
-    """One amount in the one unit that its kind is read in, so that amounts side by side compare: `7.84`, `27.545Gi`."""
+    """One amount in a fixed unit, cores or Gi, so that amounts side by side compare: `7.84`, `27.545Gi`."""
     unit = quantity.MILLI << 30 if is_bytes(name) else quantity.MILLI
     number = f"{amount / unit:.{digits}f}"
     if amount and not float(number):

@@ -1,7 +1,7 @@
-"""How constraints are written beside the fields they constrain: the one source of CRDs and of the offline judge.
+"""Validation rules written beside the fields they constrain: the single source of the CRDs and of offline validation.
 
 A field says `Annotated[<type>, "<description>", Field(…)]`; a class says what holds between its fields in `rules`. Decoding
-does not look at any of this: objects in a cluster were judged when they were written.
+does not look at any of this: objects in a cluster were validated when they were written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +15,17 @@ from joiner.model.quantity import Quantity
 
 
 class Rule(Value):
-    """One whole-object rule, said twice: in CEL for the API server, in Python for the offline judge.
+    """One whole-object rule in two forms: in CEL for the API server, in Python for offline validation.
 
-    `holds` gets the JSON value after defaults, and for a rule about changes also the old one. It must bear with fields that
-    are missing, because the judge goes on after the first problem. Tests check that both sayings agree.
+    `holds` gets the JSON value after defaults, and for a rule about changes also the old one. It must cope with
+    missing fields, because validation goes on after the first problem. Tests check that both forms agree.
     """
 
     cel: str
     message: str
     holds: Callable[..., bool]
     field: str = ""
-    """The field to blame, like `.values`; empty for the whole value."""
+    """The field the problem is reported at, like `.values`; empty for the whole value."""
     allows_key: Callable[[str], bool] | None = None
     """Of a rule about the keys of a map: whether one key is allowed, so that the others can be named."""
 
@@ -40,10 +40,10 @@ class Field(Value):
 
     required: bool = False
     default: Any = None
-    """As written in JSON; nothing if there is no default."""
+    """As written in JSON; None if there is no default."""
     pattern: str = ""
     words: str = ""
-    """What the pattern admits, for people."""
+    """What the pattern admits, in words for messages."""
     format: str = ""
     min_length: int | None = None
     max_length: int | None = None
@@ -56,14 +56,14 @@ class Field(Value):
     rules: tuple[Rule, ...] = ()
 
     def over(self, base: "Field") -> "Field":
-        """This and the base together; where both speak this one counts, rules add up."""
-        told = {
-            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) != getattr(_SILENT, name)
+        """This and the base together; where both set something this one counts, rules add up."""
+        set_here = {
+            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) != getattr(_UNSET, name)
         }
-        return msgspec.structs.replace(base, **{**told, "rules": base.rules + self.rules})
+        return msgspec.structs.replace(base, **{**set_here, "rules": base.rules + self.rules})
 
 
-_SILENT: Final = Field()
+_UNSET: Final = Field()
 
 _LABEL_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_NAME: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -109,7 +109,7 @@ RESOURCE_LIST: Final = Field(max_properties=100)
 CONDITIONS: Final = Field(list_type="map", list_keys=("type",), max_items=64)
 
 _OURS: Final = "^([^/]*[.])?karpenter[.]sh/"
-"""The domain itself or a proper sub-domain of it; `fookarpenter.sh` is somebody else's."""
+"""The domain itself or a proper sub-domain of it; `fookarpenter.sh` is another domain."""
 
 
 def quoted(names: tuple[str, ...]) -> str:
@@ -130,18 +130,18 @@ def _ours(allowed: tuple[str, ...]) -> str:
 
 
 def keys_not_ours(*allowed: str, elsewhere: tuple[str, ...] = ()) -> Rule:
-    """The keys of a map stay out of the karpenter.sh domain, but for these; other rules speak of those `elsewhere`."""
-    spared = allowed + elsewhere
-    cel = f"self.all(key, key in {quoted(spared)} || !key.matches('{_OURS}'))"
-    return _about_keys(cel, _ours(allowed), _foreign(spared))
+    """The keys of a map stay out of the karpenter.sh domain, but for these; keys in `elsewhere` have rules of their own."""
+    exempt = allowed + elsewhere
+    cel = f"self.all(key, key in {quoted(exempt)} || !key.matches('{_OURS}'))"
+    return _about_keys(cel, _ours(allowed), _foreign(exempt))
 
 
 def key_not_ours(*allowed: str, elsewhere: tuple[str, ...] = ()) -> Rule:
     """The `key` of a requirement stays out of the karpenter.sh domain, in the same way."""
-    spared = allowed + elsewhere
-    is_foreign = _foreign(spared)
+    exempt = allowed + elsewhere
+    is_foreign = _foreign(exempt)
     return Rule(
-        cel=f"self.key in {quoted(spared)} || !self.key.matches('{_OURS}')",
+        cel=f"self.key in {quoted(exempt)} || !self.key.matches('{_OURS}')",
         message=_ours(allowed),
         holds=lambda value: is_foreign(value.get("key", "")),
         field=".key",

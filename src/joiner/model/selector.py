@@ -1,4 +1,4 @@
-"""Label selectors of pods, budgets and workloads. An absent selector chooses nothing, an empty one everything."""
+"""Label selectors of pods, budgets and workloads. An absent selector selects nothing, an empty one everything."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -29,12 +29,12 @@ class LabelSelector(Value):
     match_expressions: tuple[LabelExpression, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether something with these labels is chosen."""
+        """Whether an object with these labels is selected."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             expression.matches(labels) for expression in self.match_expressions
         )
 
 
 def chooses(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether the selector is there and chooses something with these labels."""
+    """Whether the selector is present and selects an object with these labels."""
     return selector is not None and selector.matches(labels)

@@ -1,4 +1,4 @@
-"""Volumes and what ties them to places: claims, volumes, classes, drivers, attachments."""
+"""Volumes and what restricts them to nodes: claims, volumes, classes, drivers, attachments."""
 
 from typing import ClassVar, Final
 
@@ -10,14 +10,14 @@ from joiner.model.meta import KubeObject, Value
 IMMEDIATE: Final = "Immediate"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 BOUND: Final = "Bound"
-"""The phase of claims and volumes that have each other."""
+"""The phase of claims and volumes that are bound to each other."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """Annotation on claims whose binding is final."""
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class PersistentVolumeClaimSpec(Value):
-    """Which volume is wanted, or already taken."""
+    """Which volume is requested, or already bound."""
 
     storage_class_name: str | None = None
     """Absent: the default class. Empty: no class, only volumes that exist."""
@@ -26,7 +26,7 @@ class PersistentVolumeClaimSpec(Value):
 
 
 class PersistentVolumeClaimStatus(Value):
-    """Whether the claim has its volume."""
+    """Whether the claim is bound."""
 
     phase: str = ""
 
@@ -67,7 +67,7 @@ class VolumeNodeAffinity(Value):
 
 
 class ClaimReference(Value):
-    """The claim that has the volume."""
+    """The claim the volume is bound to."""
 
     namespace: str = ""
     name: str = ""
@@ -87,7 +87,7 @@ class PersistentVolumeSpec(Value):
 
 
 class PersistentVolumeStatus(Value):
-    """Whether somebody has it."""
+    """Whether it is bound to a claim."""
 
     phase: str = ""
 
@@ -176,7 +176,7 @@ class VolumeAttachmentSpec(Value):
 
 
 class VolumeAttachmentStatus(Value):
-    """Whether it is."""
+    """Whether it is attached."""
 
     attached: bool = False
 

@@ -1,4 +1,4 @@
-"""Taints and tolerations, and the taints whose names mean something to us."""
+"""Taints and tolerations, and the taints that Joiner sets or expects."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Literal
@@ -37,7 +37,7 @@ class Toleration(Value):
 
 
 DISRUPTED: Final = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
-"""On nodes that are about to go."""
+"""On nodes that are being disrupted."""
 UNREGISTERED: Final = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
 """On nodes that joined but were not yet matched with their claim."""
 REBOOTING: Final = Taint(key="karpenter.sh/rebooting", effect="NoSchedule")
@@ -81,7 +81,7 @@ def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> t
 
 
 def kept_off(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether some taint keeps the pod off a node for good; one that is only disliked does not."""
+    """Whether some taint keeps the pod off a node for good; `PreferNoSchedule` does not."""
     return any(taint.effect != "PreferNoSchedule" for taint in untolerated(taints, tolerations))
 
 

@@ -1,4 +1,4 @@
-"""InstanceType settings: what people say an instance type is, over what the provider says.
+"""InstanceType settings: what users set for an instance type, over what the provider says.
 
 The API kind is `InstanceType`; the class is named for what it holds, so that it is not mistaken for the thing it describes.
 """

@@ -1,4 +1,4 @@
-"""What makes pods: workloads and their templates."""
+"""Workloads, the objects that make pods, and their templates."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -72,7 +72,7 @@ class DaemonSetSpec(Value):
 
 
 class DaemonSetStatus(Value):
-    """On how many nodes it should be, is, and is ready."""
+    """On how many nodes its pod should be, is, and is ready."""
 
     desired_number_scheduled: int = 0
     current_number_scheduled: int = 0
@@ -100,7 +100,7 @@ class ReplicationControllerSpec(Value):
 
 
 class ReplicationController(KubeObject):
-    """The elder of the ReplicaSet."""
+    """The predecessor of the ReplicaSet."""
 
     kind: ClassVar[str] = "ReplicationController"
     plural: ClassVar[str] = "replicationcontrollers"
@@ -121,14 +121,14 @@ class JobSpec(Value):
 
 
 class JobCondition(Value):
-    """What became of it: `Complete`, `Failed`, `Suspended` …"""
+    """The state of the job: `Complete`, `Failed`, `Suspended` …"""
 
     type: str = ""
     status: str = ""
 
 
 class JobStatus(Value):
-    """How far it is."""
+    """How many pods of the job run, succeeded and failed."""
 
     active: int = 0
     succeeded: int = 0
@@ -148,7 +148,7 @@ class Job(KubeObject):
 
 
 class PodTemplate(KubeObject):
-    """A template that stands alone."""
+    """A pod template as an object of its own."""
 
     kind: ClassVar[str] = "PodTemplate"
     plural: ClassVar[str] = "podtemplates"
