@@ -197,3 +197,9 @@ def host_ports(spec: PodSpec) -> tuple[ContainerPort, ...]:
 def condition(pod: Pod, kind: str) -> PodCondition | None:
     """The condition of that type, if there is one."""
     return next((found for found in pod.status.conditions if found.type == kind), None)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod has the condition Ready."""
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.status == "True"

@@ -170,7 +170,7 @@ class Budgets:
             )
         budget = self._server.get(PodDisruptionBudget, over[0], namespace)
         status = self._status(budget)
-        if not _is_ready(pod) and (
+        if not pods.is_ready(pod) and (
             budget.lets_unready_go or (status.current_healthy >= status.desired_healthy and status.desired_healthy > 0)
         ):
             return
@@ -190,16 +190,11 @@ def _counts_the_same(before: KubeObject | None, after: KubeObject | None) -> boo
 
 
 def _member(pod: Pod) -> _Member:
-    return _Member(pod.metadata.deletion_timestamp is None and _is_ready(pod), _controller(pod))
+    return _Member(pod.metadata.deletion_timestamp is None and pods.is_ready(pod), _controller(pod))
 
 
 def _controller(thing: KubeObject) -> OwnerReference | None:
     return next((owner for owner in thing.metadata.owner_references if owner.controller), None)
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = pods.condition(pod, "Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _amount(number: int | str, total: int) -> int:

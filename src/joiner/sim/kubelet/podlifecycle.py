@@ -9,6 +9,7 @@ from joiner.clock import Clock
 from joiner.kube.client import Client, Key, key_of
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.kube.informer import Informers
+from joiner.model import pod as pods
 from joiner.model.duration import Duration
 from joiner.model.meta import replace
 from joiner.model.node import Node, is_ready
@@ -198,9 +199,7 @@ class PodLifecycle(Reconciler):
 
 
 def _is_ready(pod: Pod) -> bool:
-    return pod.status.phase == "Running" and any(
-        c.type == "Ready" and c.status == "True" for c in pod.status.conditions
-    )
+    return pod.status.phase == "Running" and pods.is_ready(pod)
 
 
 def _annotated(pod: Pod, key: str) -> float | None:

@@ -9,7 +9,7 @@ from joiner.model.clusterobjects import Event
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.pod import Pod, condition
+from joiner.model.pod import Pod, is_ready
 from joiner.sim.apiserver.server import Write
 from joiner.sim.story import objects
 from joiner.sim.story.format import ClaimWords, Expectation
@@ -36,7 +36,7 @@ class Judge:
 
     def _about_pods(self, wanted: Expectation) -> Iterator[str]:
         for workload, number in wanted.running.items():
-            found = sum(_is_ready(pod) for pod in self._pods(workload))
+            found = sum(is_ready(pod) for pod in self._pods(workload))
             if found != number:
                 yield f"{workload}: {counted(found, 'pod')} {'runs' if found == 1 else 'run'}, not {number}"
         for workload, number in wanted.pending.items():
@@ -149,7 +149,7 @@ class Judge:
         if law.measure == "made":
             return self._made, f"{self._made} were made"
         if law.measure == "running":
-            found = sum(_is_ready(pod) for pod in self._pods(law.subject))
+            found = sum(is_ready(pod) for pod in self._pods(law.subject))
             return found, f"{found} run"
         if law.measure == "cost":
             return self._cost(), f"it costs {self._cost():.4f}"
@@ -200,11 +200,6 @@ def looked_up(data: Any, path: str) -> Any:
 
 def _are(number: int) -> str:
     return f"{'is' if number == 1 else 'are'} {number}"
-
-
-def _is_ready(pod: Pod) -> bool:
-    found = condition(pod, "Ready")
-    return found is not None and found.status == "True"
 
 
 def _pool(thing: KubeObject) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from joiner import yamldoc
-from joiner.admission.problem import nearest
 from joiner.model import codec
 from joiner.model.duration import NEVER, Duration
 from joiner.model.meta import Value
@@ -443,7 +442,7 @@ class _Reader:
             raise StoryError([f"{self._document.source}: a story is a mapping of {', '.join(_PARTS)}"])
         for key in data:
             if key not in _PARTS:
-                self._complain(str(key), f"is not a part of a story{_hint(str(key), _PARTS)}")
+                self._complain(str(key), f"is not a part of a story{mistakes.hint(str(key), _PARTS)}")
         given = self._given(data.get("given", {}))
         when = tuple(self._steps(data.get("when", [])))
         then = tuple(self._expectations(data.get("then", [])))
@@ -522,7 +521,7 @@ class _Reader:
             if len(found) != 1:
                 unknown = next((str(key) for key in item if key != "at"), "")
                 known = f"; known are {', '.join(sorted(verbs))}"
-                hint = f", found {' and '.join(found)}" if found else _hint(unknown, verbs) or known
+                hint = f", found {' and '.join(found)}" if found else mistakes.hint(unknown, verbs) or known
                 self._complain(path, f"must say exactly one thing that happens{hint}")
                 self._is_cast_lost = True
                 continue
@@ -565,7 +564,7 @@ class _Reader:
         for name in str(given.options.get("feature-gates", "")).split(","):
             gate = name.partition("=")[0].strip()
             if gate and gate not in GATES:
-                hint = _hint(gate, GATES) or f"; known are {', '.join(GATES)}"
+                hint = mistakes.hint(gate, GATES) or f"; known are {', '.join(GATES)}"
                 self._complain("given.options.feature-gates", f"there is no gate {gate!r}{hint}")
         try:
             return read_options(flags, {})
@@ -586,8 +585,3 @@ def _verb(kind: type[Words]) -> str:
 
 def _inner(path: str, rest: str) -> str:
     return f"{path}{'' if not rest or rest.startswith('[') else '.'}{rest}"
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    near = nearest(word, known) if word else None
-    return f"; did you mean {near}?" if near else ""

@@ -41,7 +41,8 @@ def mistake(error: codec.DecodeError, kind: Any) -> Mistake:
     path, problem = error.path, error.problem
     if (match := _UNKNOWN.fullmatch(problem)) is not None:
         known = _words(fieldpath.kind_at(kind, path))
-        return Mistake(path, _joined(path, match[1]), f"unknown word {match[1]!r}{_hint(match[1], known)}")
+        listed = f"; known are {', '.join(known)}" if known else ""
+        return Mistake(path, _joined(path, match[1]), f"unknown word {match[1]!r}{hint(match[1], known, listed)}")
     if (match := _MISSING.fullmatch(problem)) is not None:
         return Mistake(path, _owner(path), f"the word {match[1]!r} is missing", _joined(path, match[1]))
     if problem.startswith("Invalid enum value"):
@@ -91,10 +92,10 @@ def _words(kind: Any) -> list[str]:
     ]
 
 
-def _hint(word: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = nearest(word, names) if word else None
-    return f"; did you mean {near}?" if near else f"; known are {', '.join(names)}" if names else ""
+def hint(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The known word that is nearest, as the end of a message; the other text when none is near."""
+    near = nearest(word, known) if word else None
+    return f"; did you mean {near}?" if near else otherwise
 
 
 def _sorts(expected: str, found: str) -> str:

@@ -10,7 +10,7 @@ from joiner.model.clusterobjects import Event
 from joiner.model.conditions import AWAITING_RECONCILIATION, find
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.pod import Pod, condition
+from joiner.model.pod import Pod, is_ready
 from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.apiserver.server import Write
@@ -240,10 +240,7 @@ def _is_deletion(write: Write) -> bool:
 
 
 def _runs(pod: Pod | None) -> bool:
-    if pod is None or pod.metadata.deletion_timestamp is not None:
-        return False
-    found = condition(pod, "Ready")
-    return found is not None and found.status == "True"
+    return pod is not None and pod.metadata.deletion_timestamp is None and is_ready(pod)
 
 
 def _is_done(job: Job) -> bool:

@@ -38,7 +38,7 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from joiner.observe.events import REASONS
 from joiner.sim.apiserver.admission import fresh
-from joiner.sim.story import limits, objects
+from joiner.sim.story import limits, mistakes, objects
 from joiner.sim.story.format import (
     Apply,
     Delete,
@@ -482,10 +482,7 @@ class _Rehearsal:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
-    near = nearest(word, names) if word else None
-    if near is not None:
-        return f"; did you mean {near}?"
-    return f"; there are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+    return mistakes.hint(word, names, f"; there are {', '.join(names)}" if 0 < len(names) <= 12 else "")
 
 
 def _or(words: Sequence[str]) -> str:

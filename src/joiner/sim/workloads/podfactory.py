@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from joiner.kube.informer import Informers
+from joiner.model import pod as pods
 from joiner.model.meta import KubeObject, ObjectMeta, OwnerReference, replace
-from joiner.model.pod import Container, Pod, PodSpec, PodTemplateSpec, condition
+from joiner.model.pod import Container, Pod, PodSpec, PodTemplateSpec
 from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.quantity import Quantity
 from joiner.model.taints import Toleration
@@ -139,6 +140,5 @@ def is_active(pod: Pod) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether it does its work."""
-    ready = condition(pod, "Ready")
-    return is_active(pod) and ready is not None and ready.status == "True"
+    """Whether it is active and ready."""
+    return is_active(pod) and pods.is_ready(pod)
