@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo fast fix check unit test explore hunt story golden bench crds docs release lock clean
+.PHONY: help demo cluster fast fix check unit test soak explore hunt story golden bench crds docs release lock clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -12,10 +12,13 @@ help: ## List the targets
 demo: $(READY) ## An hour of a web shop on the embedded cluster, in a few seconds
 	@$(BIN)/joiner simulate examples/19-an-hour-of-a-web-shop
 
+cluster: $(READY) ## A real Kubernetes control plane with Joiner in it, a kubeconfig and three commands to try; Ctrl-C ends it (AWS=1: with EC2)
+	@$(BIN)/python -m tools.control_plane try $(if $(AWS),--aws)
+
 fast: $(READY) ## A minute: lint, unit, contract and house tests; no laws, stories or simulations
 	$(BIN)/ruff format --check src tests tools benchmarks
 	$(BIN)/ruff check src tests tools benchmarks
-	$(BIN)/python -m pytest -n auto tests/unit tests/contract tests/test_house.py
+	$(BIN)/python -m pytest -n auto -m "not cluster and not soak" tests/unit tests/contract tests/test_house.py
 
 fix: $(READY) ## Format, repair what the linter can, write generated files anew
 	$(BIN)/ruff format src tests tools benchmarks
@@ -32,16 +35,21 @@ check: $(READY) ## Format, lint, types, import rules, generated files
 	$(BIN)/python tools/gen_reference.py --check
 
 unit: $(READY) ## The tests, once, on the Python of .venv
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test: check ## Everything that must hold, on the lowest and the highest Python of this machine
+	-$(BIN)/python -m tools.control_plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok helm
 	$(BIN)/python tools/every_python.py
+
+soak: $(READY) ## What takes long: cases and chaos on a real control plane
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "soak or cluster" tests/contract tests/cluster
 
 explore: $(READY) ## New examples of the laws, new hunts and scenarios; prints its seed (SEED=, N= hunts)
 	$(BIN)/python tools/explore.py $(if $(SEED),--seed $(SEED)) $(if $(N),--hunts $(N))
 
-hunt: $(READY) ## Play random worlds with faults (SEED=7 the first, N=1 how many, TRACE=file)
-	$(BIN)/joiner simulate --hunt $(or $(N),1) --seed $(or $(SEED),1) $(if $(TRACE),--trace $(TRACE))
+hunt: $(READY) ## Play random worlds with faults (SEED=7 the first, N=1 how many, WORSE=outage, TRACE=file)
+	$(BIN)/joiner simulate --hunt $(or $(N),1) --seed $(or $(SEED),1) $(if $(WORSE),--worse $(WORSE)) \
+		$(if $(TRACE),--trace $(TRACE))
 
 story: $(READY) ## Play a story (FILE=tests/stories/spread.yaml, SEED=1, TRACE=file)
 	$(BIN)/joiner simulate $(or $(FILE),$(error name a story: make story FILE=tests/stories/spread.yaml)) \

@@ -12,7 +12,18 @@ from typing import Any
 from benchmarks import page
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("catalog", "scheduling", "families", "growth", "dials", "simulation")
+NAMES = (
+    "catalog",
+    "aws",
+    "scheduling",
+    "market",
+    "families",
+    "growth",
+    "dials",
+    "simulation",
+    "cluster",
+    "consolidation",
+)
 
 
 def machine() -> dict[str, Any]:

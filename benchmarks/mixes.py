@@ -110,8 +110,9 @@ def _ec2_type(each: InstanceType) -> dict[str, Any]:
 
 
 def ec2_types(count: int) -> list[dict[str, Any]]:
-    """So many priced EC2 types of us-west-2, evenly over all families."""
-    priced = [each for each in ec2.catalogue("us-west-2").types if any(o.launchable for o in each.offerings)]
+    """So many priced EC2 types of us-west-2, evenly over all families but bare metal and accelerators."""
+    sold = (each for each in ec2.catalogue("us-west-2").types if not each.exotic)
+    priced = [each for each in sold if any(o.launchable for o in each.offerings)]
     step = max(1.0, len(priced) / count)
     return [_ec2_type(priced[int(number * step)]) for number in range(min(count, len(priced)))]
 
@@ -149,26 +150,32 @@ def _benchmark_pods(count: int, dice: Random) -> Iterator[dict[str, Any]]:
         yield _pod(f"p{number:06d}", *size(), labels, **spec)
 
 
-def deployments(pods: int, services: int = 200, types: int = 800, seed: int = 42) -> dict[str, Any]:
-    """Services of equal replicas, a minority of them constrained, on EC2 types."""
+def deployments(
+    pods: int, services: int = 200, types: int = 800, seed: int = 42, kind: str = "mixed"
+) -> dict[str, Any]:
+    """Services of equal replicas, a minority of them constrained, on EC2 types.
+
+    By kind: `mixed`, some of them only on demand; `spot`, all of them on spot or on demand; `on-demand`, in a pool without spot.
+    """
     dice = Random(seed)
     made: list[dict[str, Any]] = []
     for number in range(services):
         cpu, per_cpu, _ = dice.choices(SERVICES, [weight for *_, weight in SERVICES])[0]
         labels = {"app": f"app-{number:03d}", "tier": dice.choice(["web", "api", "batch", "cache"])}
-        kind = dice.choices(list(CONSTRAINTS), list(CONSTRAINTS.values()))[0]
-        spec = _constraint(kind, {"app": labels["app"]}, dice)
+        asked = dice.choices(list(CONSTRAINTS), list(CONSTRAINTS.values()))[0]
+        asked = "plain" if kind == "spot" and asked == "on-demand" else asked
+        spec = _constraint(asked, {"app": labels["app"]}, dice)
         replicas = pods // services + (1 if number < pods % services else 0)
         memory = max(64, cpu * per_cpu // 1000)
         made += [_pod(f"app-{number:03d}-{replica:05d}", cpu, memory, labels, **spec) for replica in range(replicas)]
     requirements = [
         _one_of("kubernetes.io/os", "linux"),
         _one_of("kubernetes.io/arch", "amd64", "arm64"),
-        _one_of(CAPACITY_TYPE, "spot", "on-demand"),
+        _one_of(CAPACITY_TYPE, *(("on-demand",) if kind == "on-demand" else ("spot", "on-demand"))),
         _one_of("karpenter.k8s.aws/instance-category", "c", "m", "r"),
     ]
     pool = {"metadata": {"name": "default"}, "spec": {"template": {"spec": {"requirements": requirements}}}}
-    name = f"deployments-{pods}in{services}x{types}"
+    name = f"deployments-{pods}in{services}x{types}" + ("" if kind == "mixed" else f"-{kind}")
     return {"name": name, "nodePools": [pool], "instanceTypes": ec2_types(types), "pods": made}
 
 

@@ -3,6 +3,9 @@
 import os
 
 from hypothesis import HealthCheck, settings
+from tests.realcluster import real_cluster
+
+__all__ = ["real_cluster"]
 
 # Machines may be slow, so no test may fail for being slow. Examples are derived from the code, so that a test
 # run is repeatable; `make explore` draws new ones from a seed.

@@ -132,12 +132,12 @@ def test_the_page_of_measurements_is_made_from_the_numbers_that_are_kept() -> No
     )
     assert growth.FIGURE.read_text(encoding="utf-8") == page.figure()
     assert page.FRONT_PAGE.read_text(encoding="utf-8") == page.front()
-    assert all(row in page.front() for row in page.front_rows().values())
+    assert all(row in page.front() for row in page.front_rows())
 
 
 def test_a_measurement_without_another_scheduler_leaves_the_readme_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = page._kept
-    alone = {name: {"ours": row["ours"]} for name, row in kept("scheduling")["numbers"].items()}
+    alone = {name: {"ours": row["ours"]} for name, row in kept("market")["numbers"].items()}
     monkeypatch.setattr(page, "_kept", lambda name: {**kept(name), "numbers": alone})
 
     assert page.front() == page.FRONT_PAGE.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from tools import gen_reference
 from joiner.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-LESSONS = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+LESSONS = sorted(path.name for path in (ROOT / "examples").iterdir() if path.name[:1].isdigit())
 MISTAKES = {"16-mistakes"}
 """Lessons whose manifests are wrong on purpose."""
 STORIES = {"19-an-hour-of-a-web-shop"}
@@ -38,9 +38,10 @@ def manifests(lesson: str) -> list[str]:
 @lru_cache
 def catalog(lesson: str, nodepool: str = "default") -> dict[str, Any]:
     files = [part for path in manifests(lesson) for part in ("-f", path)]
-    result = CliRunner().invoke(cli, ["catalog", *files, "-o", "json", "--explain"])
+    types = ["--instance-types", "ec2/us-east-1"] if lesson == "20-a-cluster-on-eks" else []
+    result = CliRunner().invoke(cli, ["catalog", *files, *types, "-o", "json", "--explain"])
     assert not result.exit_code, result.output
-    (found,) = (pool for pool in json.loads(result.output)["nodePools"] if pool["name"] == nodepool)
+    (found,) = (pool for pool in json.loads(result.stdout)["nodePools"] if pool["name"] == nodepool)
     return dict(found)
 
 
@@ -261,3 +262,14 @@ def test_a_first_plan_keeps_the_database_apart_and_says_who_is_left_over() -> No
     assert len(databases) == 2
     assert {claim["options"][0]["capacityType"] for claim in databases} == {"on-demand"}
     assert [refused["pod"] for refused in plan["leftOver"]] == ["default/report-0"]
+
+
+def test_a_cluster_on_eks_counts_its_root_volume_its_daemons_and_its_zones() -> None:
+    arguments = ["plan", "-f", "examples/20-a-cluster-on-eks", "--instance-types", "ec2/us-east-1", "-o", "json"]
+    plan = json.loads(CliRunner().invoke(cli, [*arguments, "--zones", "us-east-1a,us-east-1b"]).stdout)
+
+    assert plan["summary"]["leftOver"] == 0
+    assert {option["zone"] for claim in plan["claims"] for option in claim["options"]} <= {"us-east-1a", "us-east-1b"}
+    assert plan["ignored"] == []
+    everywhere = json.loads(CliRunner().invoke(cli, arguments).stdout)
+    assert [each["field"] for each in everywhere["ignored"]] == ["spec.subnetSelectorTerms"]

@@ -36,7 +36,7 @@ def told(path: Path, seed: int) -> str:
     verdicts = json.loads(result.stdout)["verdicts"]
     assert verdicts, "a story that claims nothing proves nothing"
     assert not [verdict for verdict in verdicts if not verdict["holds"]]
-    return f"{result.exit_code}\n{result.output}"
+    return f"{result.exit_code}\n{result.stdout}"  # progress, told where it takes long, goes to stderr
 
 
 def digest(path: Path) -> str:

@@ -21,25 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from joiner.cloud.sources.catalogue import CatalogueError
-from joiner.cloud.sources.facts import (
-    FORMAT,
-    Accelerator,
-    Facts,
-    Gpu,
-    NeuronDevice,
-    Region,
-    Sold,
-    Source,
-    TypeFacts,
-    decode,
-    encode,
-)
+from joiner.cloud.sources.ec2describe import described, is_for_kubernetes
+from joiner.cloud.sources.facts import FORMAT, Facts, Region, Sold, Source, decode, encode
 
 MODULE = "github.com/cristim/ec2-instances-info"
 MODULE_VERSION = "v0.0.0-20250528091325-32acf84f42eb"
 REGIONS = ("us-east-1", "us-west-2")
 TARGET = Path(__file__).resolve().parent.parent / "src/joiner/cloud/sources/data/ec2.json.gz"
-ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 Raw = Mapping[str, Any]
 """A piece of JSON as one of the sources has it."""
 
@@ -60,62 +48,6 @@ def moto_json(path: str) -> Any:
         raise BuildError("moto is not installed: pip install '.[catalog-build]'") from None
     except FileNotFoundError:
         raise BuildError(f"the installed moto has no {path}: try another version, or leave the region out") from None
-
-
-def is_for_kubernetes(raw: Raw) -> bool:
-    """Whether Karpenter would ask for the type: hardware virtualisation, and an architecture that Linux nodes run on."""
-    architectures = raw["ProcessorInfo"]["SupportedArchitectures"]
-    return "hvm" in raw["SupportedVirtualizationTypes"] and any(name in ARCHITECTURES for name in architectures)
-
-
-def described(raw: Raw) -> TypeFacts:
-    """The facts of a type out of EC2's own description of it."""
-    processor, network, storage = raw["ProcessorInfo"], raw["NetworkInfo"], raw.get("InstanceStorageInfo", {})
-    ghz, ebs = processor.get("SustainedClockSpeedInGhz"), raw["EbsInfo"]
-    cards = {card["NetworkCardIndex"]: card for card in network["NetworkCards"]}
-    return TypeFacts(
-        name=raw["InstanceType"],
-        vcpus=raw["VCpuInfo"]["DefaultVCpus"],
-        memory_mib=raw["MemoryInfo"]["SizeInMiB"],
-        architecture=next(ARCHITECTURES[a] for a in processor["SupportedArchitectures"] if a in ARCHITECTURES),
-        interfaces=cards[network.get("DefaultNetworkCardIndex", 0)]["MaximumNetworkInterfaces"],
-        ipv4_per_interface=network["Ipv4AddressesPerInterface"],
-        usage_classes=tuple(sorted(raw["SupportedUsageClasses"])),
-        cpu_manufacturer=processor.get("Manufacturer", ""),
-        clock_mhz=round(ghz * 1000) if ghz else None,
-        hypervisor=raw.get("Hypervisor") or "",
-        network_mbps=round(sum(c.get("BaselineBandwidthInGbps", 0) for c in cards.values()) * 1000) or None,
-        ebs_mbps=ebs["EbsOptimizedInfo"]["MaximumBandwidthInMbps"] if ebs["EbsOptimizedSupport"] == "default" else None,
-        storage_gb=storage.get("TotalSizeInGB"),
-        storage_nvme=storage.get("NvmeSupport", "unsupported") != "unsupported",
-        efa_interfaces=network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
-        encryption_in_transit=network.get("EncryptionInTransitSupported", False),
-        nitro_enclaves=raw.get("NitroEnclavesSupport") == "supported",
-        gpus=tuple(gpus(raw)),
-        neuron_devices=tuple(neuron_devices(raw)),
-        accelerators=tuple(accelerators(raw)),
-    )
-
-
-def gpus(raw: Raw) -> Iterator[Gpu]:
-    """The GPU models of a type."""
-    for gpu in raw.get("GpuInfo", {}).get("Gpus", ()):
-        memory = gpu.get("MemoryInfo", {}).get("SizeInMiB", 0)
-        yield Gpu(name=gpu["Name"], manufacturer=gpu["Manufacturer"], count=gpu["Count"], memory_mib=memory)
-
-
-def neuron_devices(raw: Raw) -> Iterator[NeuronDevice]:
-    """The Neuron devices of a type."""
-    for device in raw.get("NeuronInfo", {}).get("NeuronDevices", ()):
-        yield NeuronDevice(name=device["Name"], count=device["Count"], cores=device["CoreInfo"]["Count"])
-
-
-def accelerators(raw: Raw) -> Iterator[Accelerator]:
-    """The inference accelerators of a type."""
-    for accelerator in raw.get("InferenceAcceleratorInfo", {}).get("Accelerators", ()):
-        yield Accelerator(
-            name=accelerator["Name"], manufacturer=accelerator["Manufacturer"], count=accelerator["Count"]
-        )
 
 
 def zone_ids(region: str) -> dict[str, str]:

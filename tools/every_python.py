@@ -60,7 +60,7 @@ def main() -> int:
                     return 1
                 ready.touch()
             python = home / "bin" / "python"
-        command = [str(python), "-m", "pytest", "-n", "auto", *sys.argv[1:]]
+        command = [str(python), "-m", "pytest", "-n", "auto", "--dist", "loadgroup", *sys.argv[1:]]
         if version == own:
             command += ["--deselect", CHECKED]
         else:

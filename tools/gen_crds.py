@@ -8,6 +8,7 @@ from pathlib import Path
 
 from joiner.admission.crd import crds
 from joiner.admission.kinds import CORE_KINDS
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 
 FOLDER = Path(__file__).parent.parent / "charts" / "joiner-crds" / "templates"
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parent.parent / "charts" / "joiner-crds" / "templates"
 
 def wanted() -> dict[str, str]:
     """File name to content, for every file that belongs into the folder."""
-    return crds(CORE_KINDS.plus(KWOKNodeClass))
+    return crds(CORE_KINDS.plus(KWOKNodeClass, EC2NodeClass))
 
 
 def present() -> dict[str, str]:

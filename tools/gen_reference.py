@@ -22,9 +22,9 @@ import click
 from click.testing import CliRunner
 
 from joiner.cli.main import COMMANDS, cli
+from joiner.cloud.aws import counts
 from joiner.cloud.catalogcache import CacheStats
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
-from joiner.observe import events
 from joiner.observe.catalogs import OFFERING_FAMILIES, CatalogCollector
 from joiner.observe.cluster import CLUSTER_FAMILIES, STATE_FAMILIES
 from joiner.observe.conditions import TOGETHER, watched_kinds
@@ -128,12 +128,20 @@ def metrics_page() -> str:
             "",
             *_metric_rows(catalogs),
             "",
+            "## Counted by the provider `aws`",
+            "",
+            *_metric_rows(_of_aws()),
+            "",
             "## Buckets",
             "",
-            *_bucket_rows((*Metrics().families, *TOGETHER)),
+            *_bucket_rows((*Metrics().families, *TOGETHER, *_of_aws())),
             "",
         ]
     )
+
+
+def _of_aws() -> list[Family]:
+    return [Family(*each) for each in counts.FAMILIES]
 
 
 def _conditions_section() -> list[str]:
@@ -198,12 +206,6 @@ def events_page() -> str:
             "| Reason | Type | About | Meaning | Quiet for |",
             "| --- | --- | --- | --- | --- |",
             *map(_event_row, OF_ALL),
-            "",
-            "These are told once nodes are consolidated, and not before:",
-            "",
-            "| Reason | Type | About | Meaning | Quiet for |",
-            "| --- | --- | --- | --- | --- |",
-            *map(_event_row, events.NOT_YET),
             "",
         ]
     )

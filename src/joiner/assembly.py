@@ -3,16 +3,25 @@
 The same function builds the controllers for a real cluster and for a simulated one: only the doors differ.
 """
 
-from collections.abc import Callable
+import socket
+import uuid
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, TypeVar
 
 from joiner import __version__
 from joiner.clock import Clock
 from joiner.cloud.catalogcache import Catalogs
-from joiner.cloud.provider import CloudProvider, NodeClasses
+from joiner.cloud.counts import counts_of
+from joiner.cloud.interruption import interruptions_of
+from joiner.cloud.provider import CloudProvider, NodeClasses, begin
 from joiner.cloud.repair import policy_problems
+from joiner.cloud.telling import HasEvents
 from joiner.controllers import mirror
+from joiner.controllers.decisionlog import DecisionLog
+from joiner.controllers.disruption.controller import Disruption
+from joiner.controllers.disruption.deletioncost import PodDeletionCost
+from joiner.controllers.disruption.observation import Observation
 from joiner.controllers.disruption.queue import CommandQueue
 from joiner.controllers.disruption.repair import Repair
 from joiner.controllers.indexes import INDEXES
@@ -28,6 +37,7 @@ from joiner.controllers.nodeclaim.consistency import Consistency
 from joiner.controllers.nodeclaim.expiration import Expiration
 from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.controllers.nodeclaim.hydration import ClaimHydration, NodeHydration
+from joiner.controllers.nodeclaim.interruption import Interruption
 from joiner.controllers.nodeclaim.lifecycle import Lifecycle
 from joiner.controllers.nodeclaim.podevents import PodEvents
 from joiner.controllers.nodeclaim.reservationends import ReservationEnds
@@ -35,6 +45,7 @@ from joiner.controllers.nodepool.counter import Counter
 from joiner.controllers.nodepool.readiness import Hash, Readiness, Validation
 from joiner.controllers.nodepool.registrationhealth import RegistrationHealth
 from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvisioning
+from joiner.controllers.planning import Compute, Offload, here, inline
 from joiner.controllers.provisioning.batcher import Batcher
 from joiner.controllers.provisioning.buffers import CapacityBuffers, VirtualPods
 from joiner.controllers.provisioning.claimwriter import ClaimWriter, Unseen
@@ -55,7 +66,9 @@ from joiner.model.pod import Pod
 from joiner.observe.catalogs import CatalogCollector, OfferingCollector
 from joiner.observe.cluster import ClusterCollector, StateCollector
 from joiner.observe.conditions import ConditionCollector, Transitions, watched_kinds
+from joiner.observe.counts import CountsCollector
 from joiner.observe.events import Recorder
+from joiner.observe.logs import Log
 from joiner.observe.metrics import Metrics
 from joiner.observe.pods import PodCollector
 from joiner.observe.provider import Metered
@@ -72,6 +85,16 @@ Failed = Callable[[str, Key, Exception], None]
 
 Spread = Defaults
 """How pods are spread that say nothing about it themselves."""
+
+
+def replica_identity(environment: Mapping[str, str]) -> str:
+    """Who this replica is in the election: its pod, else its machine, and something that no other process has."""
+    return f"{environment.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
+
+
+def chance() -> Random:
+    """Random numbers that no seed repeats: for names and for the spreading of retries in a real process."""
+    return Random()
 
 
 def spread_of(configuration: Any) -> Spread:
@@ -106,8 +129,16 @@ class Joiner:
         random: Random,
         spread: Spread | None = None,
         failed: Failed = lambda controller, key, error: None,
+        log: Log | None = None,
+        compute: Compute = inline,
+        apart: Offload = here,
+        jitter: Random | None = None,
     ) -> None:
-        """`spread` is what the scheduler's configuration says about pods that say nothing themselves."""
+        """`spread` is what the scheduler's configuration says about pods that say nothing themselves.
+
+        `compute` is where plans are made, `apart` where other long computations run; with `jitter` caches that lost their watch
+        do not all come back at the same moment.
+        """
         self.options, self.client, self.clock = options, client, clock
         self._chance = random.getrandbits(64)
         self.tasks = Tasks()
@@ -115,8 +146,10 @@ class Joiner:
         self.metrics.build_info.labels(version=__version__, goversion="", goarch="", commit="").set(1)
         self.recorder = Recorder(client, clock)
         # A plan that does not know of a claim buys for its pods again, and beyond the limits of its pool.
-        self.informers = Informers(client, INDEXES, latest=frozenset({NodeClaim}))
-        provider = connect(_CachedClasses(self.informers), client, self.tasks)
+        self.informers = Informers(client, INDEXES, latest=frozenset({NodeClaim}), jitter=jitter)
+        self._bare = provider = connect(_CachedClasses(self.informers), client, self.tasks)
+        if isinstance(provider, HasEvents):
+            provider.tell_with(self.recorder.publish)
         self.provider = Metered(provider, clock, self.metrics, self._pool_of)
         self.vocabulary = self.provider.vocabulary()
         self.managed = Managed(self.provider.node_classes())
@@ -139,8 +172,13 @@ class Joiner:
             metrics=self.metrics,
             options=options,
             default_spread=spread or {},
+            compute=compute,
+            apart=apart,
+            log=log or Log(clock),
         )
         self._observe()
+        if log is not None:
+            self.recorder.listeners.append(DecisionLog(self.informers, log).told)
         self.controllers = (*self._provisioning(), *self._lives(), *self._disruption(), *self._pools())
         self._told = failed
         self.manager = Manager(self.informers, self.controllers, self._failed)
@@ -153,6 +191,7 @@ class Joiner:
         """Metrics and events by which nothing is decided. Most are only read when they are scraped."""
         register = self.metrics.registry.register
         register(CatalogCollector(self.catalogs.stats))
+        register(CountsCollector(counts_of(self._bare)))
         register(StateCollector(cluster=self.cluster, pools=self._own_pools, clock=self.clock))
         self.informers.of(NodePool).listen(self._pool_gone)
         if not self.options.disable_detailed_metrics:
@@ -206,7 +245,7 @@ class Joiner:
         retries = LaunchRetries(self.clock)
         self.cluster.on_settled(retries.learn)
         self.claims = ClaimWriter(shared, retries=retries, random=self._random("names of claims"))
-        room = VirtualPods(shared) if gates.capacity_buffer else None
+        self._room = room = VirtualPods(shared) if gates.capacity_buffer else None
         buffers = (CapacityBuffers(shared, batcher=batcher, room=room),) if room is not None else ()
         static = (StaticProvisioning(shared, claims=self.claims), StaticDeprovisioning(shared))
         return (
@@ -229,6 +268,7 @@ class Joiner:
         """Claims and nodes, from the first day to the last."""
         shared = self._shared
         health, evictions = RegistrationHealth(shared), EvictionQueue(shared)
+        notices = interruptions_of(self.provider)
         return (
             Lifecycle(shared, health=health, planned_pods=self.cluster.promised),
             health,
@@ -243,13 +283,19 @@ class Joiner:
             ReservationEnds(shared),
             ClaimConditions(shared),
             Reboot(shared, evictions=evictions),
+            *((Interruption(shared, notices=notices),) if notices is not None else ()),
         )
 
     def _disruption(self) -> tuple[Controller, ...]:
-        """Nodes that have to go: the queue that carries that out, and repair, which decides it."""
+        """Nodes that have to go: the queue that carries that out, and the two controllers that decide it."""
         commands = CommandQueue(self._shared, claims=self.claims)
+        virtual = self._room.pods if self._room is not None else None
+        self._deciding = deciding = Disruption(self._shared, commands=commands, virtual=virtual)
+        costs: tuple[Controller, ...] = ()
+        if self.options.gates.pod_deletion_cost_management:
+            costs = (PodDeletionCost(self._shared, observation=Observation(self._shared, commands, virtual)),)
         if not self.options.gates.node_repair:
-            return (commands,)
+            return (commands, deciding, *costs)
         policies = self.provider.repair_policies()
         problems = policy_problems(policies) if policies else ("it has no repair policies",)
         if problems:
@@ -258,8 +304,8 @@ class Joiner:
                 for problem in problems
             )
         if self.options.legacy_node_repair:
-            return commands, Health(self._shared, policies=policies)
-        return commands, Repair(self._shared, commands=commands, policies=policies)
+            return commands, deciding, *costs, Health(self._shared, policies=policies)
+        return commands, deciding, *costs, Repair(self._shared, commands=commands, policies=policies)
 
     def _pools(self) -> tuple[Controller, ...]:
         """Pools, overlays and InstanceType settings."""
@@ -273,9 +319,14 @@ class Joiner:
             SettingsStatus(shared),
         )
 
+    async def proposed(self) -> tuple[str, ...]:
+        """What would be done about nodes now, in words, without doing it: nothing in a cluster that is at rest."""
+        return await self._deciding.proposed()
+
     async def run(self) -> None:
         """Run until cancelled."""
         self.tasks.start("events", self.recorder.run())
+        begin(self._bare, self.client, self.tasks)
         try:
             await self.manager.run()
         finally:

@@ -71,8 +71,21 @@ class Options:
     min_values_policy: Literal["Strict", "BestEffort"] = _option(
         "Strict", "Whether minValues must hold, or are lowered when they cannot."
     )
+    planning_policy: Literal["Cheapest", "FirstFit"] = _option(
+        "Cheapest", "Whether the cheapest plan is looked for, or nodes are filled pod by pod, as Karpenter does it."
+    )
     ignore_dra_requests: bool = _option(True, "Leave pods with dynamic resource claims alone.")
-    scheduler_config: str = _option("", "File with the kube-scheduler's configuration, for default spread constraints.")
+    scheduler_config: str = _option(
+        "", "The kube-scheduler's configuration, as the YAML itself, for default spread constraints."
+    )
+    eviction_cost: float = _option(
+        600.0,
+        "What evicting a pod costs in consolidation, in time of the pod's own price, where its NodePool says nothing.",
+    )
+    longest_horizon: float = _option(
+        3600.0,
+        "Within which time a consolidation has to be paid back where no workload has changed for as long; an hour always counts.",
+    )
     legacy_node_repair: bool = _option(False, "Repair nodes by deleting them at once, as older releases did.")
     feature_gates: Gates = _option(_DEFAULT_GATES, "Features to switch on and off: Name=true,Other=false.")  # noqa: RUF009
 
@@ -102,7 +115,11 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "log_level": ("debug", "info", "error"),
     "preference_policy": ("Respect", "Ignore"),
     "min_values_policy": ("Strict", "BestEffort"),
+    "planning_policy": ("Cheapest", "FirstFit"),
 }
+
+_MAY_BE_ZERO: Final = frozenset({"eviction_cost"})
+"""Durations that may be zero, which switches off what they are for."""
 
 
 def _boolean(text: str) -> bool:
@@ -131,6 +148,10 @@ def _seconds(text: str) -> float:
     return found.seconds
 
 
+def _seconds_or_none(text: str) -> float:
+    return 0.0 if text in ("0", "0s") else _seconds(text)
+
+
 def _gates(text: str) -> Gates:
     """Unknown names are passed over, as the flags of another release may be."""
     changes: dict[str, bool] = {}
@@ -148,6 +169,8 @@ def _reader(name: str, default: Any) -> Callable[[str], Any]:
         return lambda text: _chosen(text, _CHOICES[name])
     if isinstance(default, Gates):
         return _gates
+    if name in _MAY_BE_ZERO:
+        return _seconds_or_none
     for kind, reader in ((bool, _boolean), (int, _whole), (float, _seconds)):
         if isinstance(default, kind):
             return reader

@@ -497,10 +497,11 @@ def similar_key(key: str, known: Iterable[str]) -> str | None:
     for candidate in candidates:
         if name and candidate.rpartition("/")[2] == name:
             return candidate
-    for candidate in candidates:
-        if key in candidate:
-            return candidate
-    from difflib import get_close_matches  # only whoever mistypes needs it
+    if "-" in key:  # a single word like `type` is in too many labels to mean one of them
+        for candidate in candidates:
+            if key in candidate:
+                return candidate
+    from difflib import get_close_matches  # slow to import, and only mistyped keys need it
 
     alike = get_close_matches(key, candidates, n=len(candidates) or 1, cutoff=0.8)
     return next((each for each in alike if get_close_matches(name, [each.rpartition("/")[2]], cutoff=0.5)), None)

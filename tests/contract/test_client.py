@@ -1,14 +1,13 @@
-"""What every API server keeps to, the pretend one as the real one. A server joins by adding a bench of its own to `BENCHES`.
+"""What every API server keeps to, the pretend one as the real one.
 
 Objects get generated names, and what is asked is never more than these objects: a real server has others.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
-from tests.apiworld import served
 from tests.builders import node_pool, pod, requirement
+from tests.contract.servers import on_every_server
 
 from joiner.kube.client import ADDED, BOOKMARK, DELETED, MODIFIED, Client, WatchEvent
 from joiner.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -23,30 +22,6 @@ from joiner.model.taints import Taint
 
 LETTERS = set("bcdfghjklmnpqrstvwxz2456789")
 FINALIZER = "example.com/waits"
-
-Test = Callable[[Client], Coroutine[Any, Any, None]]
-
-
-class Bench(Protocol):
-    """A server that a test can be run against."""
-
-    def __call__(self, test: Test) -> None: ...
-
-
-def pretend(test: Test) -> None:
-    served(lambda world: test(world.client))
-
-
-BENCHES: tuple[Bench, ...] = (pretend,)
-
-
-def on_every_server(test: Test) -> Callable[[Bench], None]:
-    @pytest.mark.parametrize("bench", BENCHES, ids=lambda bench: bench.__name__)
-    def run(bench: Bench) -> None:
-        bench(test)
-
-    run.__name__ = test.__name__
-    return run
 
 
 def unnamed(thing: Any, **metadata: Any) -> Any:
@@ -191,6 +166,18 @@ async def test_a_locked_write_on_an_old_reading_is_a_conflict(client: Client) ->
 
     with pytest.raises(Conflict):
         await client.patch(old, labelled(old, b="2"), locked=True)
+
+
+@on_every_server
+async def test_a_write_does_not_reach_another_object_of_the_same_name(client: Client) -> None:
+    old = await client.create(unnamed(Node()))
+    await client.delete(Node, old.name)
+    new = await client.create(replace(Node(), metadata=ObjectMeta(name=old.name)))
+
+    with pytest.raises(Conflict):
+        await client.patch(old, labelled(old, a="1"))
+
+    assert (await client.get(Node, new.name)).metadata.labels == new.metadata.labels
 
 
 @on_every_server
@@ -405,7 +392,7 @@ async def test_lists_choose_by_labels_and_fields(client: Client) -> None:
     named = await client.list(Pod, namespace="default", fields={"metadata.name": other.name})
 
     assert [each.name for each in both.items] == sorted([made.name, other.name])
-    assert (placed.items, named.items) == ((made,), (other,))
+    assert [each.name for each in (*placed.items, *named.items)] == [made.name, other.name]
 
 
 @on_every_server

@@ -21,6 +21,7 @@ KNOWN: dict[str, tuple[str, str]] = {
         "nobody waits for a reservation; the reference serves a smaller pod and lets a larger one wait",
     ),
     "found/32": FORGETFUL,
+    "found/34": ("dearer", "reserved capacity comes before every other, whatever price an overlay gives it"),
     "found/39": ("dearer", "minValues are kept as far as can be, and not lowered because that is cheaper"),
     "found/40": ("dearer", "a soft spread that was given up for one node-affinity term is kept for the next"),
     "limits-nodes/0": NODES,

@@ -4,8 +4,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.admission.rows import Document
 from tests.unit.admission.server import KINDS
-from tests.unit.admission.table import Document, overlay, pool
+from tests.unit.admission.table import overlay, pool
 from tests.unit.admission.test_crds import both_sayings
 
 from joiner.admission.validate import judge, normalise

@@ -188,14 +188,14 @@ def test_any_rents_whatever_give_a_true_bound(
     relaxation = relaxed(asked(pods, sold, room))
     chance, (count, width, _) = np.random.default_rng(seed), relaxation.parts.shape
 
-    rents = DualPrices(
+    duals = DualPrices(
         chance.normal(0.5, 1, (count, width)),
-        chance.normal(0.5, 1, (count, len(relaxation.crowds))),
+        chance.normal(0.5, 1, (count, len(relaxation.cardinality))),
         chance.normal(0.1, 1, len(relaxation.cuts)),
     )
 
     if best is not None:
-        assert proven(relaxation, rents).price <= best + HAIR
+        assert proven(relaxation, duals).price <= best + HAIR
 
 
 @settings(max_examples=100, deadline=None)

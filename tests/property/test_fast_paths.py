@@ -7,10 +7,10 @@ from tests.builders import VOCABULARY, existing_node, instance_type, offering, p
 from tests.strategies import markets, questions
 
 from joiner.catalog.index import TypeLabels
-from joiner.catalog.market import InstanceType
+from joiner.catalog.market import UNLIMITED, InstanceType
 from joiner.catalog.units import Stock, units_of
 from joiner.model import resources
-from joiner.model.labels import HOSTNAME, ZONE
+from joiner.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from joiner.model.selector import LabelSelector
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.prepared import PreparedProblem
@@ -38,17 +38,19 @@ def test_who_matches_and_who_is_for_sale(types: tuple[InstanceType, ...], asked:
     stock = stocked(types)
 
     described = {n for n, unit in enumerate(stock.units) if unit.requirements.intersects(asked)}
-    for_sale = {
-        n
+    ways = [
+        (n, way)
         for n, unit in enumerate(stock.units)
-        if any(
-            way.launchable and not way.reserved and asked.compatible(way.requirements, KNOWN.well_known)
-            for way in unit.offerings
-        )
-    }
+        for way in unit.offerings
+        if way.launchable and not way.reserved and asked.compatible(way.requirements, KNOWN.well_known)
+    ]
+    counted = {n for _, units in stock.counted(asked) for n in numbers(units)}
 
     assert numbers(stock.described(asked)) == described
-    assert numbers(stock.for_sale(asked)) == for_sale
+    assert numbers(stock.for_sale(asked)) == {n for n, way in ways if way.available >= UNLIMITED}
+    assert counted == {
+        n for n, way in ways if way.available < UNLIMITED and asked.at(INSTANCE_TYPE).has(stock.units[n].name)
+    }
 
 
 @SOME
@@ -73,9 +75,9 @@ LABELS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "x", "y",
 @given(st.lists(LABELS, max_size=6), questions)
 def test_which_nodes_have_the_labels(labels: list[dict[str, str]], asked: Requirements) -> None:
     nodes = tuple(existing_node(f"n-{number}", labels=each) for number, each in enumerate(labels))
-    desk = PreparedProblem(problem([pod()], nodes=nodes))
+    prepared = PreparedProblem(problem([pod()], nodes=nodes))
 
-    assert desk.nodes_agreeing(asked).tolist() == [node.requirements.compatible(asked) for node in desk.nodes()]
+    assert prepared.nodes_agreeing(asked).tolist() == [node.requirements.compatible(asked) for node in prepared.nodes()]
 
 
 @SOME
@@ -89,7 +91,10 @@ def test_prices_are_those_of_the_best_offering(types: tuple[InstanceType, ...], 
         ways = [
             way.cost
             for way in unit.offerings
-            if way.launchable and not way.reserved and asked.compatible(way.requirements, KNOWN.well_known)
+            if way.launchable
+            and not way.reserved
+            and way.available >= UNLIMITED
+            and asked.compatible(way.requirements, KNOWN.well_known)
         ]
         assert best.get(number) == min(ways, default=None)
         for cost in (0.5, 1.0, 9.0):

@@ -23,6 +23,7 @@ from joiner.scheduling.plan import Plan
 from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 from joiner.scheduling.planners.podsizes import Size
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 
 both = pytest.mark.parametrize("planner", [LpRounded, LpPriced], ids=lambda planner: planner.planner)
 
@@ -30,7 +31,7 @@ both = pytest.mark.parametrize("planner", [LpRounded, LpPriced], ids=lambda plan
 def planned(problem: Problem, planner: type[FirstFit]) -> Plan:
     run = planner(problem, Unlimited())
     run.place()
-    return run.plan()
+    return to_plan(run)
 
 
 def violations(scenario: Json, planner: type[LpPriced]) -> list[str]:

@@ -17,6 +17,7 @@ from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.planners.leastincrease import LeastIncrease
 from joiner.scheduling.planners.queuereorder import reordered
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 
 each_way = pytest.mark.parametrize("planner", [FirstFit, LeastIncrease], ids=lambda planner: planner.planner)
 SCENARIOS = [generate.generate(family, seed) for family in generate.FAMILIES for seed in range(700, 704)]
@@ -34,7 +35,7 @@ def placed(problem: Problem, planner: type[FirstFit]) -> FirstFit:
 
 
 def wrong(scenario: Json, run: FirstFit) -> list[str]:
-    return complaints(scenario, answer.told(read(json.dumps(scenario).encode(), Path()), run.plan()))
+    return complaints(scenario, answer.told(read(json.dumps(scenario).encode(), Path()), to_plan(run)))
 
 
 @each_way

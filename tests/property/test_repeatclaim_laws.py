@@ -16,6 +16,7 @@ from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.planners import valuegreedy
 from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 
 
 def placed(problem: Problem) -> ValueGreedy:
@@ -44,4 +45,4 @@ def test_copies_leave_nobody_out_and_cost_no_more(scenario: Json) -> None:
 def test_plans_with_copies_keep_every_rule(mix: Json) -> None:
     question = read(json.dumps(mix).encode(), Path())
 
-    assert judge(mix, answer.told(question, placed(question.problem).plan())) == []
+    assert judge(mix, answer.told(question, to_plan(placed(question.problem)))) == []

@@ -13,7 +13,8 @@ from joiner.model import resources
 from joiner.model.labels import ZONE
 from joiner.scheduling.engine import firstfit
 from joiner.scheduling.engine.pricing import Costs
-from joiner.scheduling.nodes.openclaim import PASSING, RESERVATIONS, PlacementRules
+from joiner.scheduling.nodes.openclaim import PASSING, RESERVATIONS
+from joiner.scheduling.nodes.placementrules import PlacementRules
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.planners import valuegreedy
 from joiner.scheduling.problem import Problem
@@ -80,7 +81,7 @@ def without_even_prices(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_giving_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(valuegreedy.ConstrainedFirstRun, "_arrange", valuegreedy.ValueGreedy._arrange)
+    patch.setattr(valuegreedy.ConstrainedFirst, "_arrange", valuegreedy.ValueGreedy._arrange)
 
 
 def told(plan: Plan) -> object:

@@ -30,6 +30,7 @@ from joiner.scheduling.planners import podsizes
 from joiner.scheduling.planners.firstfitvariants import AtHome
 from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 from joiner.scheduling.schedule import schedule
 
 # A whole scenario takes minutes to shrink; a failure prints it as it was drawn.
@@ -202,7 +203,7 @@ def test_a_plan_leaves_no_more_pods_out_than_first_fit_and_is_not_dearer_for_the
     problem = question(scenario).problem
     net, plan = FirstFit(problem, Unlimited()), schedule(problem)
     net.place()
-    plain = net.plan()
+    plain = to_plan(net)
 
     assert len(plan.refusals) <= len(plain.refusals)
     assert len(plan.refusals) < len(plain.refusals) or plan.price <= plain.price + 1e-9
@@ -215,7 +216,7 @@ def test_a_claim_is_never_dearer_than_it_was_opened_at(scenario: Json) -> None:
     run.place()
     limits = {tuple(sorted(run.key(position) for position in claim.positions)): claim for claim in run.claims}
 
-    for claim in run.plan().claims:
+    for claim in to_plan(run).claims:
         opened_at = limits[claim.pods].cost_max
         assert claim.reservations or opened_at is None or claim.price <= opened_at
 
@@ -231,7 +232,7 @@ def test_many_at_once_is_the_same_as_one_by_one(scenario: Json) -> None:
     many = ValueGreedy(problem, Unlimited())
     many.place()
 
-    assert outcome(problem, many.plan()) == outcome(problem, one_by_one.plan())
+    assert outcome(problem, to_plan(many)) == outcome(problem, to_plan(one_by_one))
 
 
 _PROGRAM = """
@@ -270,7 +271,7 @@ def test_who_stays_at_home_is_where_first_fit_puts_everybody(family: str) -> Non
         with suppress(NothingNew):
             at_home = AtHome(problem, Unlimited(), PreparedProblem(problem))
             at_home.place()
-            assert said(at_home.plan()) == said(first_fit.plan()), recording.name
+            assert said(to_plan(at_home)) == said(to_plan(first_fit)), recording.name
             stayed += 1
 
     assert stayed

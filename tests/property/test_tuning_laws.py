@@ -14,6 +14,7 @@ from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.tuning import charge
 
@@ -53,7 +54,7 @@ def test_no_plan_is_dearer_for_the_node_price_than_first_fit(scenario: Json, fra
     problem = turned(question(scenario).problem, node_price=fraction)
     net = FirstFit(problem, Unlimited())
     net.place()
-    first_fit, plan = net.plan(), schedule(problem)
+    first_fit, plan = to_plan(net), schedule(problem)
 
     assert not comparable(plan, first_fit) or plan.price <= first_fit.price * (1 + HAIR)
 

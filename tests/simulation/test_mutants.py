@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from joiner.catalog import launchoptions
+from joiner.controllers.disruption import softtaint
+from joiner.controllers.disruption.controller import Disruption
 from joiner.controllers.node.eviction import EvictionQueue
 from joiner.controllers.node.termination import Termination
 from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
@@ -19,16 +21,21 @@ from joiner.controllers.nodepool.counter import Counter
 from joiner.controllers.nodepool.static import StaticProvisioning
 from joiner.controllers.provisioning.buffers import VirtualPods
 from joiner.controllers.provisioning.claimwriter import _Room
+from joiner.disruption.consolidation import search
+from joiner.disruption.consolidation.search import _Search
+from joiner.disruption.decision import Payback
+from joiner.disruption.methods.quota import Quota
 from joiner.kube.client import Key
 from joiner.kube.controller import Result
 from joiner.model import labels
+from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.quantity import Quantity
-from joiner.scheduling.nodes.openclaim import PlacementRules
+from joiner.scheduling.nodes.placementrules import PlacementRules
 from joiner.scheduling.nodes.reservations import Reservations
 from joiner.sim.hunt.hunt import hunt
 from joiner.sim.hunt.randomworld import Made, make
@@ -74,8 +81,8 @@ def lets_nodes_go_before_their_machines(patch: pytest.MonkeyPatch) -> None:
 def ends_machines_while_pods_are_leaving(patch: pytest.MonkeyPatch) -> None:
     nodes = Deletion._nodes
 
-    async def at_once(self: Any, claim: NodeClaim) -> None:
-        await nodes(self, claim)
+    async def at_once(self: Any, *given: Any) -> None:
+        await nodes(self, *given)
 
     patch.setattr(Deletion, "_nodes", at_once)
 
@@ -91,7 +98,7 @@ def launches_what_is_launched(patch: pytest.MonkeyPatch) -> None:
 
     async def again(self: Any, draft: Any) -> Result:
         result = await step(self, draft)
-        await self._buy(draft.claim)
+        await self._buy(draft.claim, self._attempt(draft.claim))
         return result
 
     patch.setattr(Launch, "step", again)
@@ -100,6 +107,14 @@ def launches_what_is_launched(patch: pytest.MonkeyPatch) -> None:
 def offers_only_the_cheapest_type(patch: pytest.MonkeyPatch) -> None:
     options = launchoptions.options
     patch.setattr(launchoptions, "options", lambda *arguments: options(*arguments)[:1])
+    patch.setattr(launchoptions, "shortfall", lambda *arguments: {})
+
+
+def launches_whatever_there_is(patch: pytest.MonkeyPatch) -> None:
+    """Forgets the requirements of claims when they are launched."""
+    options = launchoptions.options
+    asked = launchoptions.requirements_of(NodeClaim(), Vocabulary())
+    patch.setattr(launchoptions, "options", lambda catalog, _, requests: options(catalog, asked, requests))
     patch.setattr(launchoptions, "shortfall", lambda *arguments: {})
 
 
@@ -157,6 +172,67 @@ def writes_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Counter, "reconcile", reconcile)
 
 
+# -- nodes that are removed of our own accord ---------------------------------------------------------------------------
+
+
+def forgets_disruption_budgets(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Quota, "left", lambda self, pool: 100)
+    patch.setattr(Quota, "allows", lambda self, candidates: True)
+
+
+def moves_nodes_that_are_protected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("joiner.disruption.eligibility.labels.DO_NOT_DISRUPT", "example.com/of-no-meaning")
+
+
+def does_not_wait_for_replacements(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("joiner.controllers.disruption.queue.INITIALIZED", "Launched")
+
+
+def buys_what_is_dearer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("joiner.disruption.consolidation.replacements._cut", lambda choices, limit: None)
+    patch.setattr("joiner.disruption.consolidation.replacements._without_what_goes", lambda choice, gone: None)
+    patch.setattr(Payback, "pays", property(lambda self: True))
+    patch.setattr(_Search, "_seems_to_pay", lambda self, *given: True)
+
+
+def moves_on_while_pods_are_on_their_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_Search, "_is_busy", lambda self, known: False)
+    patch.setattr("joiner.state.cluster.Cluster.is_nominated", lambda *given: False)
+
+
+def never_takes_its_taint_off(patch: pytest.MonkeyPatch) -> None:
+    wrong = softtaint._is_wrong
+    patch.setattr(softtaint, "_is_wrong", lambda node, wanted: wanted and wrong(node, wanted))
+
+
+def forgets_what_became_of_its_moves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(search, "settled", lambda known, **facts: replace(known, promises=()))
+
+
+def stops_before_the_last_move(patch: pytest.MonkeyPatch) -> None:
+    """Makes two moves, and none after that."""
+    begin, begun = Disruption._consolidation, list[object]()
+
+    async def twice(self: Any, situation: Any) -> bool:
+        if len(begun) >= 2:
+            return False
+        done = await begin(self, situation)
+        begun.extend([1] if done else [])
+        return done
+
+    patch.setattr(Disruption, "_consolidation", twice)
+
+
+MOVING: tuple[tuple[str, Break], ...] = (
+    ("disruption budget", forgets_disruption_budgets),
+    ("do-not-disrupt node", moves_nodes_that_are_protected),
+    ("replacement first", does_not_wait_for_replacements),
+    ("price", buys_what_is_dearer),
+    ("chain", moves_on_while_pods_are_on_their_way),
+    ("leftover taint", never_takes_its_taint_off),
+    ("rest: 1 ×", forgets_what_became_of_its_moves),
+    ("rest: ", stops_before_the_last_move),
+)
 MUTANTS: tuple[tuple[str, Break], ...] = (
     ("placement", moves_nodes_to_another_zone),
     ("removal", deletes_pods_instead_of_evicting_them),
@@ -165,6 +241,7 @@ MUTANTS: tuple[tuple[str, Break], ...] = (
     ("drain", ends_machines_while_pods_are_leaving),
     ("limits", forgets_the_limits_of_pools),
     ("launch", launches_what_is_launched),
+    ("launched: claim", launches_whatever_there_is),
     ("minValues", offers_only_the_cheapest_type),
     ("minValues: nobody allowed that", lowers_min_values_without_being_allowed_to),
     ("reservation", promises_a_reservation_to_everybody),
@@ -189,6 +266,20 @@ def test_a_broken_controller_is_caught(rule: str, broken: Break, monkeypatch: py
     broken(monkeypatch)
 
     seeds = (seed for seed in SEEDS if rule not in NEEDED or NEEDED[rule](make(seed)))
-    found = next((text for seed in seeds for text in hunt(seed).violations if rule in text), "")
+    played = (hunt(seed) for seed in seeds)
+    found = next((text for outcome in played for text in outcome.violations if rule in text), "")
+
+    assert found, f"no seed of {SEEDS} trips the rule {rule}"
+
+
+@pytest.mark.soak  # such worlds take ten times as long as others
+@pytest.mark.parametrize(("rule", "broken"), MOVING, ids=[rule for rule, _ in MOVING])
+def test_a_controller_that_moves_nodes_wrongly_is_caught(
+    rule: str, broken: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+
+    played = (hunt(seed, kind="consolidation") for seed in SEEDS)
+    found = next((text for outcome in played for text in outcome.violations if rule in text), "")
 
     assert found, f"no seed of {SEEDS} trips the rule {rule}"

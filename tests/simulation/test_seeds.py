@@ -13,20 +13,31 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.hunt.hunt import REQUIRED, Outcome, hunt, missing
+from joiner.sim.hunt.hunt import REQUIRED, STORM_S, Outcome, hunt, missing
 from joiner.sim.hunt.randomworld import make
+from joiner.sim.hunt.worseworlds import WORSE, WorseWorld, worse
 
 SEEDS = int(os.environ.get("JOINER_SEEDS", "100"))
 """How many seeds are played. A second version of Python plays fewer: they differ in nothing but speed."""
 ALL_FAULTS = 100
 """In so many seeds each fault, rule and step occurs."""
+PLAYED_BY_STORIES = {"event InsufficientCapacityError", "removal insufficient_capacity"}
+"""What the default seeds have not shown since claims are given up later: `shortage-other-pool` and `reserved-shortage` do."""
 ROOT = Path(__file__).resolve().parent.parent.parent
-CORPUS = Path(__file__).parent / "corpus" / "seeds.txt"
-KEPT = [int(line.split()[0]) for line in CORPUS.read_text(encoding="utf-8").splitlines() if line[:1].isdigit()]
+CORPUS = Path(__file__).parent / "corpus"
 
 
-def told(outcome: Outcome) -> str:
-    again = f"joiner simulate --hunt 1 --seed {outcome.seed} --trace steps.txt"
+def kept(name: str) -> list[int]:
+    lines = (CORPUS / name).read_text(encoding="utf-8").splitlines()
+    return [int(line.split()[0]) for line in lines if line[:1].isdigit()]
+
+
+KEPT, MOVING = kept("seeds.txt"), kept("consolidation.txt")
+
+
+def told(outcome: Outcome, kind: str = "") -> str:
+    worse = f" --worse {kind}" if kind else ""
+    again = f"joiner simulate --hunt 1{worse} --seed {outcome.seed} --trace steps.txt"
     return "\n".join([f"seed {outcome.seed}", *outcome.violations, *outcome.last[-40:], again])
 
 
@@ -55,7 +66,32 @@ def check_that_everything_occurred(gathered: Path) -> None:
     files = sorted(gathered.glob("*.json"))
     if len(files) == SEEDS >= ALL_FAULTS:
         found = [Counter(json.loads(path.read_text())) for path in files]
-        assert missing(sum(found, Counter())) == ()
+        assert set(missing(sum(found, Counter()))) <= PLAYED_BY_STORIES
+
+
+@pytest.mark.parametrize("seed", range(4 if SEEDS >= ALL_FAULTS else 1))
+@pytest.mark.parametrize("kind", sorted(WORSE))
+def test_no_seed_breaks_a_rule_in_a_worse_world(kind: str, seed: int) -> None:
+    outcome = hunt(seed, kind=kind)
+
+    assert outcome.sound, told(outcome, kind)
+
+
+@pytest.mark.parametrize("seed", range(4, 10 if SEEDS >= ALL_FAULTS else 4))
+def test_no_seed_loses_or_doubles_a_machine_of_ec2(seed: int) -> None:
+    outcome = hunt(seed, kind="ec2")
+
+    assert outcome.sound, told(outcome, "ec2")
+
+
+@pytest.mark.parametrize("kind", sorted(WORSE))
+def test_a_worse_world_is_worse_and_always_alike(kind: str) -> None:
+    found = worse(kind, 7)
+
+    assert found != WorseWorld()
+    assert found == worse(kind, 7)
+    spans = (*found.api_away, *found.cloud_away, *found.controllers_away)
+    assert all(0 < start < end < STORM_S for start, end in spans)
 
 
 @pytest.mark.parametrize("seed", KEPT)
@@ -63,6 +99,13 @@ def test_a_seed_that_once_failed_holds(seed: int) -> None:
     outcome = hunt(seed)
 
     assert outcome.sound, told(outcome)
+
+
+@pytest.mark.parametrize("seed", MOVING)
+def test_a_seed_whose_consolidation_once_failed_holds(seed: int) -> None:
+    outcome = hunt(seed, kind="consolidation")
+
+    assert outcome.sound, told(outcome, "consolidation")
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 7))

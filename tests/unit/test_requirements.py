@@ -142,6 +142,10 @@ def test_a_mistyped_key_is_answered_with_the_likely_one(typed: str, meant: str |
     assert similar_key(typed, sorted(WELL_KNOWN)) == meant
 
 
+def test_a_single_word_is_not_taken_for_a_label_that_contains_it() -> None:
+    assert similar_key("type", sorted(WELL_KNOWN)) is None
+
+
 def test_problems_name_the_label_and_both_sides() -> None:
     existing = Requirements([Requirement.of("arch", "In", "amd64")])
     incoming = Requirements([Requirement.of("arch", "In", "arm64"), Requirement.of("zone", "Exists")])

@@ -1,4 +1,4 @@
-"""Whose kind a document is: ours, somebody else's, a misspelling of ours, or one that ours have replaced."""
+"""Whether a kind is ours, of another project, a misspelling of ours, or one that ours have replaced."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,6 +17,7 @@ _FORMER_KINDS: Final[Mapping[str, str]] = {
     "Machine": "Machine was replaced by NodeClaim (karpenter.sh/v1), which is made for you",
     "AWSNodeTemplate": f"AWSNodeTemplate was replaced by EC2NodeClass: write an EC2NodeClass ({_EC2_CLASS})",
 }
+_GUIDE: Final = "docs/reference/older-manifests.md lists what to write instead"
 _FORMER_VERSIONS: Final = ("v1alpha5", "v1beta1")
 _OUR_GROUPS_BEGIN: Final = "karpenter."
 _LIKELY_GROUP: Final = 0.75
@@ -68,14 +69,14 @@ def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[FieldProblem, .
 
 def _former(group: str, version: str, kind: str, kinds: Kinds) -> FieldProblem | None:
     if kind in _FORMER_KINDS:
-        return FieldProblem(path="kind", message=_FORMER_KINDS[kind])
+        return FieldProblem(path="kind", message=f"{_FORMER_KINDS[kind]}; {_GUIDE}")
     today = next((known.api_version() for known in kinds if (known.group, known.kind) == (group, kind)), None)
     if kind == "EC2NodeClass" and today is None:
         today = _EC2_CLASS
     if today and version in _FORMER_VERSIONS and today != f"{group}/{version}":
         return FieldProblem(
             path="apiVersion",
-            message=f"{group}/{version} is a former version of {kind}, and fields have moved since",
+            message=f"{group}/{version} is a former version of {kind}, and fields have moved since; {_GUIDE}",
             allowed=(today,),
             nearest=today,
         )

@@ -35,6 +35,9 @@ from joiner.model.workload import (
     StatefulSet,
 )
 
+_NO_CONTAINER: Final = (
+    "a pod needs at least one container; if this is a patch of kustomize, give what kustomize build prints instead"
+)
 _OPERATORS: Final = ("Equal", "Exists")
 _NEWER_OPERATORS: Final = ("Lt", "Gt")
 """Newer API servers take them when they are told to. Here they tolerate nothing."""
@@ -67,7 +70,7 @@ def problems(made: KubeObject) -> Iterator[FieldProblem]:
 
 def _whole(spec: PodSpec, path: str) -> Iterator[FieldProblem]:
     if not spec.containers:
-        yield FieldProblem(path=f"{path}.containers", message="a pod needs at least one container")
+        yield FieldProblem(path=f"{path}.containers", message=_NO_CONTAINER)
     yield from spec_problems(spec, f"{path}.")
 
 

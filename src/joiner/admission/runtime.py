@@ -5,14 +5,17 @@ All problems are collected. The rules of the CRDs are asked again, since an obje
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from joiner.admission.amounts import odd_amounts
 from joiner.admission.problem import FieldProblem, nearest
-from joiner.model import cron, labels
+from joiner.model import codec, cron, labels
 from joiner.model.customobject import CustomObject
+from joiner.model.evictioncost import eviction_cost_problem
+from joiner.model.kubelet import Kubelet
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import Budget, NodePool
@@ -28,6 +31,7 @@ from joiner.model.requirement import (
 )
 from joiner.model.taints import Taint
 from joiner.model.typesettings import InstanceTypeSettings
+from joiner.requirements import similar_key
 
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+", re.ASCII)
 
@@ -41,7 +45,7 @@ def runtime_problems(subject: CustomObject, vocabulary: Vocabulary) -> tuple[Fie
             return overlay_problems(subject, vocabulary)
         case InstanceTypeSettings():
             return settings_problems(subject, vocabulary)
-    return ()
+    return tuple(_reserved_amounts(subject))
 
 
 def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
@@ -52,7 +56,10 @@ def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[FieldProb
         *_template_labels(template.metadata.labels.items(), vocabulary),
         *_taints(template.spec.taints, template.spec.startup_taints, path),
         *_pool_requirements(template.spec.requirements, vocabulary, f"{path}.requirements"),
+        *_keys_of_no_node(template.spec.requirements, template.metadata.labels, vocabulary, f"{path}.requirements"),
         *_schedules(pool.spec.disruption.budgets),
+        *_eviction_cost(pool),
+        *odd_amounts(pool.spec.limits, "spec.limits", together=True),
     )
 
 
@@ -65,17 +72,37 @@ def overlay_problems(overlay: NodeOverlay, vocabulary: Vocabulary) -> tuple[Fiel
         *_expressions("spec.requirements", overlay.spec.requirements, vocabulary),
         *_price("spec.price", overlay.spec.price or "0"),
         *_price_change("spec.priceAdjustment", overlay.spec.price_adjustment or "0"),
+        *odd_amounts(overlay.spec.capacity, "spec.capacity"),
+        *odd_amounts(overlay.spec.overhead, "spec.overhead"),
     )
 
 
 def settings_problems(settings: InstanceTypeSettings, vocabulary: Vocabulary) -> tuple[FieldProblem, ...]:
-    """What is wrong with the offerings, whose entries the CRD leaves open so that bare numbers are accepted."""
-    return tuple(
+    """What is wrong with the offerings, whose entries the CRD leaves open so that bare numbers are accepted; odd amounts."""
+    offered = (
         problem
         for index, entry in enumerate(settings.spec.offerings or ())
         for key, value in entry.items()
         for problem in _offering_value(f"spec.offerings[{index}][{key}]", key, value, vocabulary)
     )
+    return (
+        *offered,
+        *odd_amounts(settings.spec.resources, "spec.resources"),
+        *odd_amounts(settings.spec.overhead, "spec.overhead"),
+    )
+
+
+def _reserved_amounts(subject: CustomObject) -> Iterator[FieldProblem]:
+    """Of a NodeClass what is odd about the amounts that its nodes keep back from pods."""
+    kubelet = getattr(getattr(subject, "spec", None), "kubelet", None)
+    if isinstance(kubelet, Mapping):
+        try:
+            kubelet = codec.decode(kubelet, Kubelet)
+        except codec.DecodeError:
+            return  # the rules of the kind have told of it
+    if isinstance(kubelet, Kubelet):
+        yield from odd_amounts(kubelet.kube_reserved, "spec.kubelet.kubeReserved")
+        yield from odd_amounts(kubelet.system_reserved, "spec.kubelet.systemReserved")
 
 
 def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> Iterator[FieldProblem]:
@@ -123,6 +150,37 @@ def _pool_requirements(
             yield FieldProblem(path=f"{place}.key", message=why)
         yield from _entry(place, requirement)
         yield from _known_values(place, key, requirement, vocabulary)
+
+
+def _keys_of_no_node(
+    requirements: tuple[SelectorRequirementWithMinValues, ...],
+    own: Mapping[str, str],
+    vocabulary: Vocabulary,
+    path: str,
+) -> Iterator[FieldProblem]:
+    """Keys that no instance type is known to have, though they look as if it should: they narrow nothing down.
+
+    A label of the user's own is fine, and every node of the pool gets it. One in a domain of Kubernetes or of a provider, or one
+    that is spelt much like a known label, was probably meant to choose instance types.
+    """
+    for index, requirement in enumerate(requirements):
+        key = vocabulary.normal_key(requirement.key)
+        if key in own or requirement.key in own or key in vocabulary.well_known or vocabulary.is_restricted(key):
+            continue
+        near = similar_key(key, (*sorted(vocabulary.well_known - vocabulary.given), *sorted(vocabulary.aliases)))
+        if near or labels.domain_of(key) in _domains(vocabulary):
+            yield _warned(
+                f"{path}[{index}].key",
+                f"no instance type is known to have a label {requirement.key}: it is taken as a label of your own that every"
+                " node of the pool gets, and leaves no type out",
+                nearest=near,
+            )
+
+
+def _domains(vocabulary: Vocabulary) -> frozenset[str]:
+    """The domains whose labels Kubernetes and the providers set."""
+    known = {labels.domain_of(key) for key in (*vocabulary.well_known, *vocabulary.aliases)}
+    return frozenset({"kubernetes.io", *known})
 
 
 def _entry(path: str, requirement: SelectorRequirement) -> Iterator[FieldProblem]:
@@ -175,6 +233,12 @@ def _schedules(budgets: tuple[Budget, ...]) -> Iterator[FieldProblem]:
             cron.parse(budget.schedule or "@daily")
         except cron.CronError as error:
             yield FieldProblem(path=f"spec.disruption.budgets[{index}].schedule", message=str(error))
+
+
+def _eviction_cost(pool: NodePool) -> Iterator[FieldProblem]:
+    if problem := eviction_cost_problem(pool):
+        path = f"metadata.annotations[{labels.EVICTION_COST}]"
+        yield _warned(path, f"{problem}; until that is mended, no node of the pool is consolidated")
 
 
 def _expressions(

@@ -15,7 +15,7 @@ from joiner.model.customobject import CustomObject
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.quantity import Quantity
-from joiner.model.rules import Field, Rule
+from joiner.model.rules import Field, OpenObject, Rule
 
 
 class Shape(Enum):
@@ -43,6 +43,8 @@ class Schema(Value):
     properties: "Mapping[str, Schema]" = {}
     element: "Schema | None" = None
     """Of every entry of a list or map."""
+    is_open: bool = False
+    """Of an object: whether fields that are not among its properties are kept."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -132,6 +134,8 @@ def _schema(hint: Any) -> Schema:
     if origin in (Union, types.UnionType):
         kinds = [kind for kind in arguments if kind is not types.NoneType]
         return _schema(kinds[0]) if len(kinds) == 1 else _PLAIN[frozenset(kinds)]
+    if hint is Any:
+        return Schema(shape=Shape.SCALAR)
     if origin is Literal:
         return Schema(shape=Shape.TEXT, choices=arguments)
     if origin is tuple:
@@ -145,6 +149,8 @@ def _annotated(schema: Schema, notes: tuple[Any, ...]) -> Schema:
     for note in notes:
         if isinstance(note, str):
             schema = msgspec.structs.replace(schema, description=note)
+        elif isinstance(note, OpenObject):
+            schema = msgspec.structs.replace(_object(note.known), description=schema.description, is_open=True)
         elif isinstance(note, Field):
             schema = _constrained(schema, note)
     return schema
@@ -174,6 +180,8 @@ def openapi(schema: Schema) -> dict[str, Any]:
         written["properties"] = {name: openapi(schema.properties[name]) for name in sorted(schema.properties)}
         if schema.required:
             written["required"] = sorted(schema.required)
+        if schema.is_open:
+            written["x-kubernetes-preserve-unknown-fields"] = True
     elif schema.element is not None:
         written["items" if schema.shape is Shape.LIST else "additionalProperties"] = openapi(schema.element)
     if schema.rules:
@@ -192,6 +200,7 @@ def _constraints(schema: Schema) -> dict[str, Any]:
         "maxLength": field.max_length,
         "minimum": field.minimum,
         "maximum": field.maximum,
+        "minItems": field.min_items,
         "maxItems": field.max_items,
         "maxProperties": field.max_properties,
         "x-kubernetes-list-type": field.list_type or None,

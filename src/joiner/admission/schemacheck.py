@@ -164,7 +164,7 @@ def _check_names(schema: Schema, value: Mapping[Any, Any], path: str, found: Fou
         if not isinstance(name, str):
             sound = False
             found.say(_joined(schema.shape, path, name), f'the name {name!r} must be text; put it in quotes: "{name}"')
-        elif schema.shape is Shape.OBJECT and name not in schema.properties:
+        elif schema.shape is Shape.OBJECT and name not in schema.properties and not schema.is_open:
             _say_unknown(schema, name, path, found)
     for name in schema.required:
         if name not in value:
@@ -215,6 +215,8 @@ def _complaints(shape: Shape, field: Field, value: Any) -> Iterator[str]:
     elif isinstance(value, int) and not isinstance(value, bool):
         yield from _number_complaints(field, value)
     elif isinstance(value, list):
+        if field.min_items is not None and len(value) < field.min_items:
+            yield "must not be empty" if field.min_items == 1 else f"must have at least {field.min_items} entries"
         if field.max_items is not None and len(value) > field.max_items:
             yield f"has {len(value)} entries; at most {field.max_items} are allowed"
         yield from _repetitions(field, value)

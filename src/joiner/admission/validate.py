@@ -14,6 +14,7 @@ from joiner.admission.schemacheck import Found, check
 from joiner.model import codec
 from joiner.model.customobject import CustomObject
 from joiner.model.labels import Vocabulary
+from joiner.model.meta import replace
 
 __all__ = ["at_the_door", "judge", "normalise"]
 
@@ -60,6 +61,10 @@ def _at_run_time(
     except codec.DecodeError as error:
         # What was refused already is not readable for the reasons that were given.
         return () if is_refused else (FieldProblem(path=error.path, message=error.problem),)
+    metadata = raw.get("metadata")
+    noted = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if isinstance(noted, Mapping) and all(isinstance(each, str) for pair in noted.items() for each in pair):
+        subject = replace(subject, metadata=replace(subject.metadata, annotations=dict(noted)))
     return runtime_problems(subject, vocabulary)
 
 

@@ -56,7 +56,8 @@ class Market(Value):
     def selling(self, types: tuple[InstanceType, ...]) -> "Market":
         """The same market with other counts available; types and their labels must be the same."""
         own = self.index.labels
-        index, stock = Index(types, self.vocabulary.well_known, own), Stock(types, own, self.vocabulary)
+        index = Index(types, self.vocabulary.well_known, own)
+        stock = Stock(types, own, self.vocabulary, self.stock.decided)
         return replace(self, types=types, index=index, stock=stock)
 
 
@@ -79,6 +80,18 @@ class Catalog(Value):
     def index(self) -> Index:
         """The masks over `types`."""
         return self.market.index
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The misconfigurations of overlays, each with a type that the pool can buy as its example, where there is one."""
+        market = self.market
+        if not market.conflicts:
+            return ()
+        own = [number for number in range(len(self.types)) if self.eligible >> number & 1]
+        settled = [market.settled.types[number] for number in own]
+        here = overlaying.conflicts(settled, map(market.overlays.effects, settled))
+        known = {(each.loser, each.winner, each.field): each for each in here}
+        return tuple(known.get((each.loser, each.winner, each.field), each) for each in market.conflicts)
 
     def on(self, market: Market) -> "Catalog":
         """What the same pool can buy on another market."""
@@ -178,7 +191,7 @@ class _Stage:
             settled=self._settled,
             types=types,
             index=Index(types, self._vocabulary.well_known, self._labels),
-            stock=Stock(types, self._labels, self._vocabulary),
+            stock=Stock(types, self._labels, self._vocabulary, self._settled.decided),
             overlays=overlays,
             conflicts=conflicts,
             vocabulary=self._vocabulary,

@@ -7,7 +7,7 @@ from joiner.catalog.build import Catalog
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model.meta import Value
 from joiner.model.nodeoverlay import NodeOverlay
-from joiner.requirements import EVERYTHING, Requirement, Requirements
+from joiner.requirements import Requirement, Requirements, unconstrained
 
 
 class ExclusionStage(Value):
@@ -21,10 +21,13 @@ def funnel(catalog: Catalog) -> tuple[ExclusionStage, ...]:
     """Why the other types cannot be bought by the pool: how many are left after each of its requirements in turn."""
     index = catalog.index
     stages = [ExclusionStage(demand="known to the provider", types=len(catalog.types))]
-    left = index.buyable(EVERYTHING)
+    # Labels of the pool's own are there from the start: an offering that is only for nodes with one is not lost to the others.
+    well_known = catalog.market.vocabulary.well_known
+    defined = Requirements(unconstrained(key) for key in catalog.requirements if key not in well_known)
+    left = index.buyable(defined)
     stages.append(ExclusionStage(demand="something available at a known price", types=left.bit_count()))
     for requirement in catalog.requirements.values():
-        before, left = left, left & index.select(Requirements([requirement]))
+        before, left = left, left & index.select(defined & Requirements([requirement]))
         if left != before:
             stages.append(ExclusionStage(demand=str(requirement), types=left.bit_count()))
     if left != catalog.eligible:

@@ -9,12 +9,13 @@ from typing import Literal, NamedTuple
 
 from joiner.catalog import overlay as overlaying
 from joiner.catalog.build import Catalog
-from joiner.catalog.market import InstanceType, Offering
+from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.catalog.overlay import CAPACITY, OVERHEAD, PRICE
 from joiner.model import labels, resources
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.typesettings import InstanceTypeSettings
+from joiner.requirements import Requirements
 
 
 class Change(Value):
@@ -105,12 +106,28 @@ def _range(values: list[tuple[float, str]]) -> tuple[str, str]:
     return min(values)[1], max(values)[1]
 
 
+def before_overlays(catalog: Catalog, option: Option) -> Offering:
+    """The offering of an option as it was before NodeOverlays: at the price of the provider or of InstanceType settings."""
+    if not option.offering.price_overlaid:
+        return option.offering
+    names = (each.name for each in catalog.types)
+    number = next(number for number, name in enumerate(names) if name == option.name)
+    pairs = zip(catalog.market.settled.types[number].offerings, catalog.types[number].offerings, strict=True)
+    own = (option.offering.requirements, option.offering.price)
+    return next((before for before, after in pairs if (after.requirements, after.price) == own), option.offering)
+
+
 def place(offering: Offering) -> str:
     """The offering in a few characters: its capacity type and zone, then its reservation id."""
     settled = offering.requirements.labels()
     shown = [settled.pop(labels.CAPACITY_TYPE, "any"), settled.pop(labels.ZONE, "any zone")]
     own = [value for key, value in settled.items() if key.endswith("-reservation-id")]
     return "/".join([*shown, *own])
+
+
+def bill_text(offering: Offering) -> str:
+    """What an offering costs as it is shown; `paid` for a reservation, which costs nothing more."""
+    return "paid" if offering.prepaid else price_text(offering.cost)
 
 
 def price_text(cost: float) -> str:
@@ -136,23 +153,27 @@ def _by_settings(raw: InstanceType, settled: InstanceType, buyable: Buyable) -> 
                 yield whole.amount(field, name, before.get(name, 0), after.get(name, 0), by)
     if raw.offerings is settled.offerings:
         return
-    were = {place(offering): offering for offering in raw.offerings}
     provided = {key for offering in raw.offerings for key in offering.requirements}
+    were = {offering.requirements: offering for offering in raw.offerings}
+    kept: set[Requirements] = set()
     for offering in settled.offerings:
-        if (was := were[place(offering)]).cost != offering.cost:
+        # Settings add labels to an offering of the provider, and leave those that it has.
+        own = Requirements(requirement for key, requirement in offering.requirements.items() if key in provided)
+        kept.add(own)
+        if (was := were[own]).cost != offering.cost:
             here = _Place(raw.name, _narrowed(offering, provided), buyable(offering), reserved=offering.reserved)
             yield here.price(was.cost, offering.cost, by)
-    kept = {place(offering) for offering in settled.offerings}
-    for name, offering in were.items():
-        if name not in kept:
-            here = _Place(raw.name, name, buyable(offering), reserved=offering.reserved)
+    for own, offering in were.items():
+        if own not in kept:
+            here = _Place(raw.name, place(offering), buyable(offering), reserved=offering.reserved)
             yield here.change("offering", ("offered", "removed"), (1, 0), by)
 
 
 def _narrowed(offering: Offering, provided: set[str]) -> str:
     """The place, and the labels by which settings narrowed it."""
     extra = [str(requirement) for key, requirement in offering.requirements.items() if key not in provided]
-    return " ".join([place(offering), *extra])
+    own = Requirements(requirement for key, requirement in offering.requirements.items() if key in provided)
+    return " ".join([place(replace(offering, requirements=own)), *extra])
 
 
 def _by_overlays(

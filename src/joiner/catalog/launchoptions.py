@@ -44,21 +44,27 @@ def options(catalog: Catalog, requirements: Requirements, requests: Resources) -
     """Every offering of every type that meets the requirements, holds the requests and can be launched.
 
     Reserved capacity first, then by price, then by name. A type is listed once for each of its offerings, so that a provider that
-    finds one of them without capacity can try the next.
+    finds one of them without capacity can try the next. Machines for special work are left out where others will do.
     """
     stock, well_known = catalog.market.stock, catalog.market.vocabulary.well_known
-    allowed = {shape for shape in catalog.index.shapes if requirements.compatible(shape, well_known)}
+    rank = {
+        shape: shape.at(labels.CAPACITY_TYPE).any() != labels.RESERVED
+        for shape in catalog.index.shapes
+        if requirements.compatible(shape, well_known)
+    }
     units = stock.described(requirements)
     for ladder, amount in zip(stock.ladders(requests), requests.values(), strict=True):
         units &= ladder.at_least(amount)
+    if all(requirement.min_values is None for requirement in requirements.values()):
+        units = stock.preferred(units, stock.available(requirements))
     options = [
         Option(name=unit.name, offering=offering)
-        for number, unit in enumerate(stock.units)
-        if units >> number & 1
+        for unit, is_left in zip(stock.units, f"{units:b}"[::-1], strict=False)
+        if is_left == "1"
         for offering in unit.offerings
-        if offering.launchable and offering.requirements in allowed
+        if offering.launchable and offering.requirements in rank
     ]
-    return tuple(sorted(options, key=lambda option: (option.offering.order, option.name)))
+    return tuple(sorted(options, key=lambda each: (rank[each.offering.requirements], each.offering.cost, each.name)))
 
 
 def promised(catalog: Catalog, own: Mapping[str, str]) -> tuple[Resources, Resources] | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from joiner.model import labels, resources
 from joiner.model.kubelet import Threshold
-from joiner.model.meta import Value
+from joiner.model.meta import EMPTY, Value, freeze
 from joiner.model.resources import MEMORY, Resources
 from joiner.requirements import Requirements
 
@@ -23,10 +23,13 @@ RESERVED_DIVISOR: Final = 10_000_000
 class Overhead(Value):
     """What pods cannot use of a machine, by the reason."""
 
-    kube_reserved: Resources = {}
-    system_reserved: Resources = {}
-    eviction_hard: Mapping[str, Threshold] = {}
+    kube_reserved: Resources = EMPTY
+    system_reserved: Resources = EMPTY
+    eviction_hard: Mapping[str, Threshold] = EMPTY
     """Resource name to the free amount below which the kubelet evicts; a share is a share of the capacity."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "kube_reserved", "system_reserved", "eviction_hard")
 
     def eviction(self, capacity: Resources) -> dict[str, int]:
         """The eviction thresholds as amounts of a given capacity."""
@@ -47,12 +50,15 @@ class Offering(Value):
     """How many can be launched now; `UNLIMITED` where the provider gives no count."""
     divisor: int = 1
     """What the price is divided by where it is shown or written; see `RESERVED_DIVISOR`."""
-    capacity: Resources = {}
+    capacity: Resources = EMPTY
     """Resources that a NodeOverlay adds to nodes bought this way."""
-    overhead: Resources = {}
+    overhead: Resources = EMPTY
     """Overhead that a NodeOverlay adds to nodes bought this way."""
     price_overlaid: bool = False
     """Whether a NodeOverlay changed the price."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "capacity", "overhead")
 
     @property
     def capacity_type(self) -> str:
@@ -80,6 +86,16 @@ class Offering(Value):
         return math.inf if self.price is None else self.price / self.divisor
 
     @property
+    def prepaid(self) -> bool:
+        """Whether it is paid for already: its price only serves to compare reservations with each other."""
+        return self.divisor != 1
+
+    @property
+    def bill(self) -> float:
+        """What is paid by the hour once it is bought: nothing more where it is paid for already."""
+        return 0.0 if self.prepaid else self.cost
+
+    @property
     def order(self) -> tuple[int, float]:
         """Reserved capacity first, whatever its price; then by price."""
         return (0 if self.reserved else 1, self.cost)
@@ -91,15 +107,20 @@ class InstanceType(Value):
     name: str
     requirements: Requirements
     offerings: tuple[Offering, ...] = ()
-    capacity: Resources = {}
+    capacity: Resources = EMPTY
     """What a node of this type reports, without what overlays add for single offerings."""
     overhead: Overhead = Overhead()
-    vm_overhead: Resources = {}
+    vm_overhead: Resources = EMPTY
     """What the hypervisor was assumed to take: already missing from `capacity`."""
     pods_limit: int | None = None
     """A cap on pods that the NodeClass sets (maxPods, podsPerCore), in thousandths; settings cannot go above it."""
-    volume_limits: Mapping[str, int] = {}
+    volume_limits: Mapping[str, int] = EMPTY
     """CSI driver to the number of volumes a node can attach; a driver that is not listed has no limit."""
+    exotic: bool = False
+    """Whether it is a machine for special work (bare metal, accelerators): bought only where no other type will do."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "capacity", "vm_overhead", "volume_limits")
 
     def allocatable(self, offering: Offering | None = None) -> dict[str, int]:
         """What pods can use on a node of this type, bought through the given offering."""

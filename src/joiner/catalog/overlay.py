@@ -196,8 +196,8 @@ def matches(
 ) -> bool:
     """Whether nodes with these requirements on the key match a part of a selector.
 
-    Where the pool constrains the key, every value that it leaves open must match; a label that is defined nowhere is only
-    matched by `NotIn` and `DoesNotExist`.
+    Every value that pool, type and offering leave open must match: an overlay counts only where it is certain. A label that is
+    defined nowhere is only matched by `NotIn` and `DoesNotExist`.
     """
     known: Requirement | None = None
     for requirement in (pool, of_type, of_offering):
@@ -205,7 +205,7 @@ def matches(
             known = requirement if known is None else known & requirement
     if known is None:
         return part.allows_absence
-    return known.is_within(part) if pool is not None else known.agrees(part)
+    return known.is_within(part)
 
 
 def _merged(overlays: list[NodeOverlay]) -> Effect:

@@ -4,7 +4,7 @@ Resources merge, overhead takes the place of the hypervisor's share, and a list 
 list. Availability and counts always stay the provider's: settings cannot make an offering launchable.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model import labels
@@ -41,6 +41,8 @@ class SettledType(Value):
 
     types: tuple[InstanceType, ...]
     outcomes: tuple[SettingsOutcome, ...]
+    decided: frozenset[str] = frozenset()
+    """Labels that only settings put on offerings: a node has them because its claim says so, whatever is bought."""
 
 
 def settle(
@@ -58,7 +60,19 @@ def settle(
             instance_type, entries = settled_type(instance_type, chosen.spec, vocabulary)
             outcomes[chosen.name] = SettingsOutcome(name=chosen.name, found=True, entries=entries)
         types.append(instance_type)
-    return SettledType(types=tuple(types), outcomes=tuple(outcomes[name] for name in sorted(outcomes)))
+    return SettledType(
+        types=tuple(types),
+        outcomes=tuple(outcomes[name] for name in sorted(outcomes)),
+        decided=frozenset(_added(raw, types)) - {labels.CAPACITY_TYPE, labels.ZONE, vocabulary.reservation_id},
+    )
+
+
+def _added(raw: Iterable[InstanceType], settled: Iterable[InstanceType]) -> Iterator[str]:
+    """The labels of offerings that the provider's offerings of the type do not have."""
+    for before, after in zip(raw, settled, strict=True):
+        if before is not after:
+            offered = {key for offering in before.offerings for key in offering.requirements}
+            yield from {key for offering in after.offerings for key in offering.requirements} - offered
 
 
 def settled_type(

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from joiner.catalog.index import TypeLabels
-from joiner.catalog.market import InstanceType, Offering, Option
-from joiner.model.labels import CAPACITY_TYPE, Vocabulary
+from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Option
+from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, Vocabulary
 from joiner.model.meta import replace
 from joiner.model.resources import CPU, MEMORY, Resources
 from joiner.requirements import Requirement, Requirements
@@ -50,11 +50,13 @@ class Terms(NamedTuple):
     described: int
     """Units whose own labels agree."""
     for_sale: int
-    """Units that can be bought without a reservation."""
+    """Units that can be bought without a reservation, as many as are wanted."""
     reserved: tuple[tuple[str, int], ...]
     """Reservations that can be used, each with the units it has machines of."""
     machines: int
     """The units of all of these."""
+    counted: tuple[tuple[str, int], ...]
+    """The same for offerings without a reservation of which the provider has so many and no more."""
 
 
 def units_of(types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
@@ -80,8 +82,16 @@ def _capacity(unit: InstanceType) -> Resources:
 class Stock:
     """The units of one market, indexed for planners. Immutable but for memoised answers."""
 
-    def __init__(self, types: Sequence[InstanceType], labels: TypeLabels, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        types: Sequence[InstanceType],
+        labels: TypeLabels,
+        vocabulary: Vocabulary,
+        decided: frozenset[str] = frozenset(),
+    ) -> None:
         self.units = units_of(types)
+        self.decided = decided
+        """Labels that InstanceType settings put on offerings: a node has them because its claim says so, whatever is bought."""
         self.everyone = (1 << len(self.units)) - 1
         self._labels = labels if len(self.units) == len(types) else TypeLabels(self.units)
         self._described: dict[Requirements, int] = {}
@@ -99,20 +109,28 @@ class Stock:
         # What limits are mostly about; other resources are indexed on demand.
         self._capacity = {name: self._capacities(name) for name in (CPU, MEMORY)}
         self._open: dict[Requirements, int] = {}
-        self._reserved: dict[Requirements, tuple[str, int, int]] = {}
+        self._reserved: dict[Requirements, tuple[str, int]] = {}
+        self._counts: dict[str, int] = {}
+        self.generic = sum(1 << number for number, unit in enumerate(self.units) if not unit.exotic)
+        """The units that are no machines for special work."""
+        self._counted: dict[tuple[str, Requirements], Requirements] = {}
+        """Type and labels of offerings without a reservation that have a count, to the labels that tell them from others."""
+        self.counted_names: set[str] = set()
+        """The names under which these are counted, as reservations are under theirs."""
         self.reservation_ids: set[str] = set()
         """Names of reservations that are ids; one without an id is known by its labels."""
         for number, unit in enumerate(self.units):
-            self._take(unit.offerings, 1 << number)
+            self._take(unit, 1 << number)
         shapes = (*self._open, *self._reserved)
         self._keys = tuple(sorted({key for shape in shapes for key in shape}))
-        self.offering_keys = frozenset(self._keys)
+        self.offering_keys = frozenset(self._keys) - ({INSTANCE_TYPE} if self._counted else set())
         """Labels that tell offerings apart."""
         self._numbers: dict[tuple[Requirement | None, ...], int] = {}
         self._asked_before: dict[Requirements, int] = {}
         self._for_sale: dict[int, int] = {}
         self._to_reserve: dict[int, tuple[tuple[str, int], ...]] = {}
         self._in_reserve: dict[int, int] = {}
+        self._to_count: dict[int, tuple[tuple[str, int], ...]] = {}
         self._terms: dict[Requirements, Terms] = {}
         self._ways_in: dict[str, tuple[tuple[Requirements, int, float], ...]] | None = None
         self._prices: dict[tuple[bool, int], Prices] = {}
@@ -126,15 +144,15 @@ class Stock:
         """Reservation to the shapes of its offerings; those of reservations without an id are under no name."""
         for number, shape in enumerate(self.shapes):
             if shape in self._reserved:
-                named = self._reservation_id in shape
-                self._shapes_of.setdefault(self._reserved[shape][0] if named else "", []).append(number)
+                name = self._reserved[shape][0]
+                self._shapes_of.setdefault(name if name in self.reservation_ids else "", []).append(number)
         self._kinds_of_capacity: dict[int, tuple[tuple[str, int], ...]] = {}
 
     def _all_ways(self) -> Ways:
         rank = {id(shape): number for number, shape in enumerate(self.shapes)}
         same = {shape: number for number, shape in enumerate(self.shapes)}
         ways = sorted(
-            (o.order, unit.name, number, rank.get(id(o.requirements), same[o.requirements]), n)
+            (o.order, unit.name, number, rank.get(id(shape := self._shape(unit, o)), same[shape]), n)
             for number, unit in enumerate(self.units)
             for n, o in enumerate(unit.offerings)
             if o.launchable
@@ -149,24 +167,69 @@ class Stock:
             np.array([self.units[number].offerings[n].cost for _, _, number, _, n in ways], np.float64),
         )
 
-    def _take(self, offerings: Iterable[Offering], bit: int) -> None:
-        for offering in offerings:
+    def _shape(self, unit: InstanceType, offering: Offering) -> Requirements:
+        """The labels of an offering, with the type where the provider counts how many there are."""
+        return self._counted.get((unit.name, offering.requirements), offering.requirements)
+
+    def _take(self, unit: InstanceType, bit: int) -> None:
+        for offering in unit.offerings:
+            shape = offering.requirements
+            name = (shape.at(self._reservation_id).any() or "") if offering.reserved else ""
+            if name:  # an offering with nothing left says so of the whole reservation
+                self._counts[name] = min(offering.available, self._counts.get(name, offering.available))
             if not offering.launchable:
                 continue
-            shape = offering.requirements
+            if not offering.reserved and offering.available < UNLIMITED:
+                pinned = shape & Requirements([Requirement(INSTANCE_TYPE, (unit.name,))])
+                name = str(pinned.without(*self.decided))  # settings split an offering; the machines stay the same
+                self._counted[unit.name, shape] = pinned
+                self.counted_names.add(name)
+                self._counts[name] = min(offering.available, self._counts.get(name, offering.available))
+                self._reserved[pinned] = (name, self._reserved.get(pinned, ("", 0))[1] | bit)
+                continue
             if not offering.reserved:
                 self._open[shape] = self._open.get(shape, 0) | bit
                 continue
-            name = shape.at(self._reservation_id).any() if self._reservation_id in shape else ""
             if name:
                 self.reservation_ids.add(name)
-            _, units, count = self._reserved.get(shape, ("", 0, offering.available))
-            self._reserved[shape] = (name or str(shape), units | bit, min(count, offering.available))
+            else:
+                name = str(shape)
+                self._counts[name] = min(offering.available, self._counts.get(name, offering.available))
+            self._reserved[shape] = (name, self._reserved.get(shape, ("", 0))[1] | bit)
 
     @property
     def has_reservations(self) -> bool:
         """Whether anything can be had out of a reservation."""
         return bool(self._reserved)
+
+    @property
+    def varies(self) -> bool:
+        """Whether offerings of one type may differ in more than price, so that a claim must say which of them are meant."""
+        return bool(self._twins or self.decided or self._counted)
+
+    def preferred(self, units: int, available: int) -> int:
+        """Some units without machines for special work, as far as others of them are available.
+
+        The one place for the rule that bare metal and accelerators are bought only when asked for, or when nothing else will do.
+        Callers leave it out where minValues ask for a choice, as the launch of Karpenter's AWS provider does.
+        """
+        return units & self.generic if units & self.generic & available else units
+
+    def pins(self, name: str) -> Requirements:
+        """What a node must be that is launched into a reservation, or as one of so many machines, of this name."""
+        if name in self.reservation_ids:
+            return Requirements([Requirement(CAPACITY_TYPE, (RESERVED,)), Requirement(self._reservation_id, (name,))])
+        return next(shape for shape, (of, _) in self._reserved.items() if of == name).without(*self.decided)
+
+    def counted_offerings(self) -> Iterable[tuple[Requirements, int]]:
+        """The labels of offerings without a reservation that have a count, each with the units that can be bought with them."""
+        return ((shape, self._reserved[shape][1]) for shape in self._counted.values())
+
+    def offered(self, *, reserved: bool) -> Iterable[tuple[Requirements, int]]:
+        """The labels that offerings have, on the market or out of reservations, with the units that can be bought with them."""
+        if reserved:
+            return ((shape, units) for shape, (_, units) in self._reserved.items())
+        return self._open.items()
 
     @property
     def has_twins(self) -> bool:
@@ -193,11 +256,8 @@ class Stock:
         return found
 
     def reservations(self) -> dict[str, int]:
-        """Reservation to how many instances are left in it."""
-        counts: dict[str, int] = {}
-        for name, _, count in self._reserved.values():
-            counts[name] = min(count, counts.get(name, count))
-        return counts
+        """Reservation to how many instances are left in it: where its offerings say different numbers, the smallest."""
+        return dict(self._counts)
 
     def for_sale(self, requirements: Requirements) -> int:
         """Units that can be bought under the requirements without a reservation."""
@@ -219,11 +279,20 @@ class Stock:
         found = self._to_reserve.get(asked)
         if found is None:
             usable: dict[str, int] = {}
-            for shape, (name, units, _) in self._reserved.items():
+            for shape, (name, units) in self._reserved.items():
                 if requirements.compatible(shape, self._well_known):
                     usable[name] = usable.get(name, 0) | units
-            found = self._to_reserve[asked] = tuple(sorted(usable.items()))
+            some = sorted(usable.items())
+            found = self._to_reserve[asked] = tuple(each for each in some if each[0] not in self.counted_names)
+            self._to_count[asked] = tuple(each for each in some if each[0] in self.counted_names)
         return found
+
+    def counted(self, requirements: Requirements) -> tuple[tuple[str, int], ...]:
+        """Offerings with a count that can be bought under the requirements without a reservation, by name, with their units."""
+        if not self._counted:
+            return ()
+        self.reserved(requirements)
+        return self._to_count[self._asked(requirements)]
 
     def reserved_ways(self, name: str) -> tuple[tuple[Requirements, int, float], ...]:
         """How machines of a reservation with an id can be had: what the node would be, which unit, and what it costs."""
@@ -258,7 +327,16 @@ class Stock:
                 self.for_sale(requirements),
                 self.reserved(requirements),
                 self.reserved_units(requirements),
+                self.counted(requirements),
             )
+        return found
+
+    def available(self, requirements: Requirements) -> int:
+        """Units that can be bought under the requirements in any way."""
+        terms = self.terms(requirements)
+        found = terms.for_sale | terms.machines
+        for _, counted in terms.counted:
+            found |= counted
         return found
 
     def ladders(self, names: Iterable[str]) -> tuple["Ladder", ...]:
@@ -288,7 +366,7 @@ class Stock:
         found = self._kinds_of_capacity.get(asked)
         if found is None:
             by_type: dict[str, int] = {}
-            for shape, having in self._open.items():
+            for shape, having in (*self._open.items(), *self.counted_offerings()):
                 if requirements.compatible(shape, self._well_known):
                     name = shape.at(CAPACITY_TYPE).any() or ""
                     by_type[name] = by_type.get(name, 0) | having

@@ -1,11 +1,13 @@
 """Findings of validation as lines for people, and loading manifests with their warnings on standard error."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from joiner.cli import output
 from joiner.cli.output import Cell
 from joiner.offline import manifests
+from joiner.offline.files import Documents
+from joiner.offline.ignored import Ignored
 from joiner.offline.manifests import Manifests, Unsound
 from joiner.offline.validation import Finding
 
@@ -25,10 +27,37 @@ def told(finding: Finding) -> Iterator[Line]:
         yield (f"    allowed: {', '.join(finding.allowed)}",)
 
 
-def load(filenames: Iterable[str]) -> Manifests:
-    """The objects of the named files. Notes and warnings go to standard error; errors are raised, all of them at once."""
+def as_data(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data."""
+    return {
+        "file": finding.source,
+        "line": finding.line or None,
+        "object": finding.object or None,
+        "field": finding.field or None,
+        "severity": finding.severity,
+        "message": finding.message,
+        "allowed": list(finding.allowed),
+        "nearest": finding.nearest or None,
+    }
+
+
+def ignored_data(ignored: Ignored) -> dict[str, Any]:
+    """What was given and is not used, as plain data."""
+    return {
+        "kind": ignored.kind,
+        "objects": list(ignored.objects),
+        "field": ignored.field or None,
+        "reason": ignored.reason,
+    }
+
+
+def load(filenames: Iterable[str], live: Documents | None = None) -> Manifests:
+    """The objects of the named files and of a cluster that was read. Notes and warnings go to standard error.
+
+    Errors are raised, all of them at once.
+    """
     try:
-        found = manifests.load(filenames)
+        found = manifests.load(filenames, live)
     except Unsound as error:
         _note((note,) for note in error.notes)
         lines = (map(output.text, line) for finding in error.findings for line in told(finding))

@@ -20,9 +20,12 @@ from joiner import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
     "plan": "Show what would be bought for pods, where they would go, and why.",
+    "run": "Run the controllers on a cluster.",
+    "consolidate": "Show which nodes would go, in which order, and what that saves.",
     "simulate": "Play a story in the embedded cluster, on virtual time.",
     "catalog": "Show what NodePools can buy, at which price, and why.",
     "validate": "Check manifests and print every problem at once.",
+    "dump": "Print the kubectl command that dumps all that plans read.",
     "crds": "Print or write the CustomResourceDefinitions.",
     "version": "Print the version.",
     "completion": "Print the shell completion script.",
@@ -31,7 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 _CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_PACKAGES: Final = ("plan", "simulate", "catalog")
+_PACKAGES: Final = ("plan", "run", "consolidate", "simulate", "catalog")
 """Commands that are a package; the others are a file."""
 
 _NEW_OBJECTS: Final = 100_000
@@ -46,6 +49,7 @@ Examples:
   joiner validate -f manifests/
   joiner catalog -f manifests/ --nodepool default
   joiner plan -f manifests/
+  eval "$(joiner dump)" | joiner plan -f -
   joiner simulate examples/19-an-hour-of-a-web-shop
   joiner crds --dir crds/
   source <(joiner completion bash)
@@ -57,9 +61,12 @@ Environment:
 
 \b
 Exit codes:
-  0  fine
-  1  something is wrong with the input; the message says what
-  2  wrong usage of the command line
+  0    fine
+  1    something is wrong with the input; the message says what
+  2    wrong usage of the command line
+  70   a bug in joiner; the message says how to report it
+  130  interrupted (Ctrl-C)
+  141  the reader of the output has gone (joiner ... | head)
 """
 
 
@@ -118,6 +125,7 @@ class CommandGroup(click.Group):
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()
+                _tell_of_broken_providers()
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
@@ -132,6 +140,16 @@ class CommandGroup(click.Group):
             _explain(error, debug=ctx.params["debug"])
 
 
+def _tell_of_broken_providers() -> None:
+    """One line for each, if the command asked providers at all."""
+    kinds = sys.modules.get("joiner.offline.kinds")
+    if kinds is not None and kinds._connected.cache_info().currsize:
+        from joiner.cli import output
+
+        for line in kinds.broken_providers():
+            output.echo(output.Cell("note", "yellow"), f": {line}", err=True)
+
+
 @click.group(
     cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
@@ -140,7 +158,7 @@ class CommandGroup(click.Group):
 def cli(debug: bool) -> None:
     """Joiner buys the nodes that your pods need, and explains why.
 
-    These commands work on files; none of them needs a cluster.
+    `run` works on a cluster; the others work on files.
     """
 
 

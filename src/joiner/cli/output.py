@@ -6,7 +6,7 @@ and a pipe gets whole. The table library is imported only to draw on a terminal.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -18,6 +18,8 @@ YAML: Final = "yaml"
 API_VERSION: Final = "joiner.dev/v1"
 """The version of everything that is printed as JSON or YAML: docs/reference/json.md. Fields may be added within a version."""
 _GAP: Final = "  "
+_LEAST_WIDTH: Final = 24
+"""A column of text is not made narrower than this."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,12 +100,39 @@ def table(drawn: Table) -> None:
     """Print a table."""
     import shutil
 
-    lines = plain(drawn)
-    if sys.stdout.isatty() and max(map(len, lines)) <= shutil.get_terminal_size().columns:
-        _draw(drawn)
-        return
-    for line in lines:  # in a narrow terminal lines run over: a number that is broken in two cannot be read
+    if sys.stdout.isatty():
+        drawn = _fitted(drawn, shutil.get_terminal_size().columns)
+        if max(map(len, plain(drawn))) <= shutil.get_terminal_size().columns:
+            _draw(drawn)
+            return
+    for line in plain(drawn):  # in a very narrow terminal lines run over: a number that is broken in two cannot be read
         click.echo(line)
+
+
+def _fitted(drawn: Table, width: int) -> Table:
+    """The table with its widest column of text wrapped, if that makes it fit: numbers and names stay whole."""
+    excess = max(map(len, plain(drawn))) - width
+    texts = [index for index, column in enumerate(drawn.columns) if not column.right]
+    if excess <= 0 or not texts:
+        return drawn
+    sizes = {index: max(len(text(row[index])) for row in drawn.rows) for index in texts}
+    widest = max(texts, key=lambda index: sizes[index])
+    left = sizes[widest] - excess
+    if left < _LEAST_WIDTH:
+        return drawn
+    return Table(drawn.columns, tuple(line for row in drawn.rows for line in _wrapped(row, widest, left)))
+
+
+def _wrapped(row: tuple[str | Cell, ...], index: int, width: int) -> Iterator[tuple[str | Cell, ...]]:
+    """The row, and below it what does not fit of one of its cells."""
+    import textwrap
+
+    cell = row[index]
+    style = cell.style if isinstance(cell, Cell) else ""
+    parts = textwrap.wrap(safe(text(cell)), width, break_long_words=False, break_on_hyphens=False) or [""]
+    for number, part in enumerate(parts):
+        rest = row if number == 0 else ("",) * len(row)
+        yield (*rest[:index], Cell(part, style), *rest[index + 1 :])
 
 
 def plain(drawn: Table) -> list[str]:

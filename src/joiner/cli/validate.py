@@ -1,14 +1,16 @@
 """`joiner validate`: the API server's judgement on manifests, without an API server, and all of it at once."""
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from joiner.cli import inputs, output
-from joiner.cli.findings import told
+from joiner.cli.findings import as_data, told
 from joiner.offline import files, references
 from joiner.offline.kinds import known
 from joiner.offline.validation import Validation, examine, finding
+
+_SHOWN_KINDS: Final = 5
 
 EPILOG = """\b
 Examples:
@@ -19,7 +21,7 @@ Examples:
 
 \b
 Exit codes:
-  0  no errors (and no warnings, with --strict)
+  0  no errors (with --strict: no warnings either, and something was checked)
   1  at least one
   2  wrong usage of the command line
 """
@@ -28,7 +30,7 @@ Exit codes:
 @click.command("validate", short_help="Check manifests and print every problem at once.", epilog=EPILOG)
 @click.argument("arguments", nargs=-1, type=click.Path(allow_dash=True), metavar="[FILE]...")
 @inputs.option
-@click.option("--strict", is_flag=True, help="Let warnings fail, too.")
+@click.option("--strict", is_flag=True, help="Let warnings fail, too, and files in which there is nothing to check.")
 @output.option()
 @click.pass_context
 def command(
@@ -37,7 +39,7 @@ def command(
     """Check manifests by the rules of the API server, offline.
 
     Every problem is printed with its file and line, the object, the field, what is wrong and what is allowed. Objects of
-    kinds that are not Joiner's (a Deployment, say) are passed over and counted.
+    kinds that are not Joiner's (a Deployment, say) are not looked at, and counted by kind.
     """
     named = (*arguments, *filenames)
     if not named:
@@ -53,7 +55,7 @@ def command(
         _print(verdict)
     else:
         output.data(_as_data(verdict), form, "ValidationReport")
-    if verdict.count("error") or (strict and verdict.findings):
+    if verdict.count("error") or (strict and (verdict.findings or not verdict.checked)):
         ctx.exit(1)
 
 
@@ -67,10 +69,20 @@ def _print(verdict: Validation) -> None:
 def _summary(verdict: Validation) -> str:
     errors, warnings = verdict.count("error"), verdict.count("warning")
     checked = f"{_counted(verdict.checked, 'object')} checked in {_counted(verdict.files, 'file')}"
-    others = f", {verdict.passed_over} of other kinds passed over" if verdict.passed_over else ""
+    others = f", {_others(verdict)} not looked at" if verdict.passed_over else ""
     found = ", ".join(_counted(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)
     nothing = "no problems" if verdict.checked else "nothing was checked"
     return f"{checked}{others}: {found or nothing}"
+
+
+def _others(verdict: Validation) -> str:
+    """How many objects are of other kinds, and of which."""
+    common = verdict.passed_over.most_common()
+    kinds = [f"{count} {kind}" for kind, count in common[:_SHOWN_KINDS]]
+    rest = sum(count for _, count in common[_SHOWN_KINDS:])
+    return (
+        f"{verdict.passed_over.total()} of other kinds ({', '.join([*kinds, *([f'{rest} others'] if rest else [])])})"
+    )
 
 
 def _counted(count: int, noun: str) -> str:
@@ -79,23 +91,12 @@ def _counted(count: int, noun: str) -> str:
 
 def _as_data(verdict: Validation) -> dict[str, Any]:
     return {
-        "problems": [
-            {
-                "file": finding.source,
-                "line": finding.line or None,
-                "object": finding.object or None,
-                "field": finding.field or None,
-                "severity": finding.severity,
-                "message": finding.message,
-                "allowed": list(finding.allowed),
-                "nearest": finding.nearest or None,
-            }
-            for finding in verdict.findings
-        ],
+        "problems": [as_data(finding) for finding in verdict.findings],
+        "passedOver": dict(sorted(verdict.passed_over.items())),
         "summary": {
             "files": verdict.files,
             "checked": verdict.checked,
-            "passedOver": verdict.passed_over,
+            "passedOver": verdict.passed_over.total(),
             "errors": verdict.count("error"),
             "warnings": verdict.count("warning"),
         },

@@ -7,7 +7,7 @@ tuples and never combined by arithmetic: two counters that move together would c
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from joiner.catalog.build import Adjustments, Catalog, Pipeline
 from joiner.catalog.market import InstanceType
@@ -69,6 +69,8 @@ class _Entry:
         self.hits = self.misses = self.refetches = self.stale_serves = 0
         self.build_seconds = 0.0
         self.stale = False
+        self.torn = False
+        """Whether the generation moved during the fetch: should it come back, the types are not those of then."""
         self.fetched_at: datetime | None = None
         self.retry_at = 0.0
         self.retry_s = 0.0
@@ -79,6 +81,14 @@ class _Entry:
         return known is pool or (
             known is not None and known.name == pool.name and known.spec.template == pool.spec.template
         )
+
+
+class _Failure(NamedTuple):
+    """A fetch without an answer, and when there may be another one."""
+
+    problem: str
+    retry_s: float
+    retry_at: float
 
 
 class _Flight:
@@ -99,6 +109,8 @@ class Catalogs:
         self._pipeline = Pipeline(provider.vocabulary())
         self._entries: dict[str, _Entry] = {}
         self._flights: dict[Hashable, _Flight] = {}
+        self._failures: dict[Hashable, _Failure] = {}
+        """Generations that the provider could not be asked about a moment ago."""
 
     async def get(self, pool: NodePool) -> Catalog:
         """The catalogue of the pool as of now."""
@@ -110,6 +122,7 @@ class Catalogs:
             and entry.adjustments is self._adjustments()
             and entry.is_for(pool)
             and not entry.stale
+            and not entry.torn
         ):
             entry.hits += 1
             assert entry.catalog is not None
@@ -175,29 +188,45 @@ class Catalogs:
     async def _raw(self, pool: NodePool, generation: Hashable, entry: _Entry) -> tuple[tuple[InstanceType, ...], bool]:
         """The provider's types, and whether they are those of the generation."""
         for known in self._entries.values():
-            if known.raw is not None and known.generation == generation and not known.stale:
-                entry.stale, entry.fetched_at = False, known.fetched_at
+            torn = known.torn and self._provider.generation(pool) == generation
+            if known.raw is not None and known.generation == generation and not known.stale and not torn:
+                entry.stale, entry.fetched_at, entry.torn = False, known.fetched_at, known.torn
                 return known.raw, True
         if entry.stale and entry.raw is not None and self._clock.monotonic() < entry.retry_at:
             entry.stale_serves += 1
             return entry.raw, False
+        failure = self._failures.get(generation)
+        if failure is not None and self._clock.monotonic() < failure.retry_at:
+            return self._without_answer(entry, failure), False
         asked_at = self._clock.now()
         try:
             entry.refetches += 1
             raw = await self._provider.instance_types(pool)
         except Transient as error:
-            if entry.raw is None:
-                raise
-            self._failed(entry, error)
-            return entry.raw, False
+            return self._without_answer(entry, self._failed(generation, entry, error)), False
+        self._failures.pop(generation, None)
+        entry.torn = self._provider.generation(pool) != generation
         entry.stale, entry.retry_s, entry.fetched_at = False, 0.0, asked_at
         return raw, True
 
-    def _failed(self, entry: _Entry, error: Transient) -> None:
+    def _failed(self, generation: Hashable, entry: _Entry, error: Transient) -> _Failure:
+        """Remember that there was no answer: all pools of that generation wait before one of them asks again."""
+        now = self._clock.monotonic()
+        known = self._failures.get(generation)
+        before = max(entry.retry_s, known.retry_s if known is not None else 0.0)
+        retry_s = min(_RETRY_S_MAX, max(_RETRY_S_MIN, before * 2, error.after_s))
+        self._failures = {key: each for key, each in self._failures.items() if now < each.retry_at + _RETRY_S_MAX}
+        self._failures[generation] = failure = _Failure(str(error), retry_s, now + retry_s)
+        return failure
+
+    def _without_answer(self, entry: _Entry, failure: _Failure) -> tuple[InstanceType, ...]:
+        """The last good types of a pool; raises Transient if it never had any."""
+        if entry.raw is None:
+            raise Transient(failure.problem, after_s=failure.retry_at - self._clock.monotonic())
         entry.stale = True
         entry.stale_serves += 1
-        entry.retry_s = min(_RETRY_S_MAX, max(_RETRY_S_MIN, entry.retry_s * 2, error.after_s))
-        entry.retry_at = self._clock.monotonic() + entry.retry_s
+        entry.retry_s, entry.retry_at = failure.retry_s, failure.retry_at
+        return entry.raw
 
     def _built(self, entry: _Entry, pool: NodePool, raw: tuple[InstanceType, ...], generation: Hashable) -> Catalog:
         """Build, or find that another caller just did; what is stored is what the generation was *before* the fetch."""

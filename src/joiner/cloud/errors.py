@@ -1,4 +1,4 @@
-"""What can go wrong at a cloud, told apart only where somebody does something different about it.
+"""What can go wrong at a cloud, told apart only where the caller does something different about it.
 
 CloudError
 ├─ InsufficientCapacity   try other offerings
@@ -29,7 +29,11 @@ class InsufficientCapacity(CloudError):
 
 
 class InstanceNotFound(CloudError):
-    """There is no such instance any more."""
+    """There is no such instance any more. Of a young one this may be said too early, unless the provider is `certain`."""
+
+    def __init__(self, message: str = "", *, certain: bool = False) -> None:
+        super().__init__(message)
+        self.certain = certain
 
 
 class NodeClassNotReady(CloudError):

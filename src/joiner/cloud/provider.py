@@ -1,16 +1,17 @@
 """The provider door: what a cloud must be able to do, and what it may count on.
 
-kwok is the example to read; `tests/contract/test_provider.py` is the suite every provider must pass.
+kwok is the example to read; `joiner.testing.provider` is the suite every provider must pass.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
-from joiner.cloud.repair import RepairPolicy
+from joiner.cloud.errors import RebootNotSupported
+from joiner.cloud.repair import NOT_READY, RepairPolicy
 from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
@@ -21,6 +22,9 @@ from joiner.model.nodepool import NodePool
 from joiner.model.resources import Resources
 
 K = TypeVar("K", bound=KubeObject)
+
+UNLISTED_S: Final = 60.0
+"""So long `list`, `get` and `delete` may not know a machine that was bought: clouds answer from copies that are behind."""
 
 
 class NodeClasses(Protocol):
@@ -63,7 +67,8 @@ class CloudProvider(Protocol):
 
     Everything is handed out frozen and may be shared by all callers. A provider caches nothing of what it derives: the
     catalogue cache in front of it does, by `generation`. It never decides what to buy: it chooses only among the options it is
-    handed. One that has to do something with a machine before its node is registered has `registration_hooks`, too.
+    handed. A class that derives from it has what is the same for most clouds. One that has to do something with a machine before
+    its node is registered has `registration_hooks`, too.
     """
 
     @property
@@ -76,17 +81,18 @@ class CloudProvider(Protocol):
         ...
 
     def vocabulary(self) -> Vocabulary:
-        """The labels it knows, over the ones everybody knows."""
+        """The labels it knows, beside the well-known ones."""
         ...
 
     def repair_policies(self) -> tuple[RepairPolicy, ...]:
         """Which node conditions mean a broken machine."""
-        ...
+        return NOT_READY
 
     def generation(self, pool: NodePool) -> Hashable:
         """A value that differs whenever `instance_types` of the pool would. Cheap, and it never waits.
 
-        It is compared, never mixed with anything by arithmetic. What expires with time moves it as well.
+        It is compared, never mixed with anything by arithmetic. What expires with time moves it as well. It does not come back to
+        what it was while types are fetched: what was read in between would be taken for current.
         """
         ...
 
@@ -103,11 +109,11 @@ class CloudProvider(Protocol):
 
     def details(self, pool: NodePool) -> Details:
         """The rest of what can be told about the pool's supply. Raises what `instance_types` raises."""
-        ...
+        return Details(sources=(self.prices(pool),))
 
     def node_class_problems(self, node_class: KubeObject) -> tuple[FieldProblem, ...]:
         """What is wrong with a NodeClass of ours that its schema cannot know, as far as it shows without a cloud."""
-        ...
+        return ()
 
     async def create(self, claim: NodeClaim, options: Sequence[Option]) -> Instance:
         """Buy a machine for the claim: one of the options, the first ones rather than the last.
@@ -119,11 +125,14 @@ class CloudProvider(Protocol):
         ...
 
     async def get(self, provider_id: str) -> Instance:
-        """The machine as it is now. Raises InstanceNotFound when it is gone."""
+        """The machine as it is now. Raises InstanceNotFound when it is gone. May be as far behind as `list`."""
         ...
 
     async def list(self) -> tuple[Instance, ...]:
-        """All machines that were bought for a claim of this cluster, terminating ones too, by provider id."""
+        """All machines that were bought for a claim of this cluster, terminating ones too, by provider id.
+
+        Machines younger than `UNLISTED_S` may be missing.
+        """
         ...
 
     async def delete(self, provider_id: str) -> None:
@@ -135,14 +144,29 @@ class CloudProvider(Protocol):
 
         Raises RebootNotSupported, RebootRefused and InstanceNotFound, which are final; anything else is tried again.
         """
-        ...
+        raise RebootNotSupported(f"the provider {self.name} cannot restart machines")
 
     async def drift_reason(self, claim: NodeClaim) -> str:
         """Why the machine no longer is what its NodeClass asks for; empty when it is.
 
         Whatever can change the answer moves the `generation` of the claim's pool: claims are only looked at again when it has.
         """
+        return ""
+
+
+class HasBackground(Protocol):
+    """A provider that does something by itself, and may write while it does."""
+
+    def start(self, client: Client, tasks: Tasks) -> None:
+        """Begin: this process leads now. It all ends with `tasks`."""
         ...
+
+
+def begin(provider: object, client: Client, tasks: Tasks) -> None:
+    """Let a provider begin with what it does by itself; nothing happens where it does not."""
+    start = getattr(provider, "start", None)  # a wrapper may pass it through
+    if start is not None:
+        start(client, tasks)
 
 
 class Connect(Protocol):
@@ -154,6 +178,7 @@ class Connect(Protocol):
         """The provider, ready to be asked.
 
         Commands that only look at what could be bought give no client; buying may then be refused. What a provider does in the
-        background goes into `tasks`, so that it ends with everything else.
+        background goes into `tasks`, so that it ends with everything else. Here that is only what writes nothing: a replica that
+        stands by is connected, too. The rest begins with `HasBackground.start`.
         """
         ...

@@ -26,6 +26,13 @@ class RepairPolicy(Value):
     action: Literal["ReplaceNode", "RebootNode"] = "ReplaceNode"
 
 
+NOT_READY: Final = tuple(
+    RepairPolicy(condition_type="Ready", condition_status=status, reason_regex=reason, toleration=Duration.parse("30m"))
+    for status, reason in (("False", ""), ("Unknown", ".*"))
+)
+"""What holds for every cloud: a node that is not ready for half an hour is broken."""
+
+
 def policy_problems(policies: Iterable[RepairPolicy]) -> tuple[str, ...]:
     """Everything that is wrong with a provider's set of policies; node repair refuses to start with any."""
     known = tuple(policies)

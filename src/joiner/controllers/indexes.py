@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from joiner.cloud.interruption import instance_id
 from joiner.kube.informer import Index
 from joiner.model import labels
 from joiner.model.meta import KubeObject
@@ -35,6 +36,10 @@ def _claim_provider(claim: NodeClaim) -> Iterable[str]:
     return _some(claim.status.provider_id)
 
 
+def _claim_instance(claim: NodeClaim) -> Iterable[str]:
+    return _some(instance_id(claim.status.provider_id))
+
+
 def _claim_class(claim: NodeClaim) -> Iterable[str]:
     return (class_key(claim.spec.node_class_ref),)
 
@@ -54,7 +59,12 @@ def _attachment_node(attachment: VolumeAttachment) -> Iterable[str]:
 INDEXES: Final[Mapping[type[KubeObject], Mapping[str, Index]]] = {
     Pod: {"node": _pod_node},
     Node: {"provider-id": _node_provider},
-    NodeClaim: {"provider-id": _claim_provider, "node-class": _claim_class, "nodepool": _claim_pool},
+    NodeClaim: {
+        "provider-id": _claim_provider,
+        "instance-id": _claim_instance,
+        "node-class": _claim_class,
+        "nodepool": _claim_pool,
+    },
     NodePool: {"node-class": _pool_class},
     VolumeAttachment: {"node": _attachment_node},
 }

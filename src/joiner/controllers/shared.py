@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from joiner.clock import Clock
 from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.provider import CloudProvider
-from joiner.controllers.planning import Compute, Planner, inline
+from joiner.controllers.planning import Compute, Offload, Planner, here, inline
 from joiner.kube.client import Client
 from joiner.kube.informer import Informers
 from joiner.model.labels import Vocabulary
 from joiner.observe.events import Recorder
+from joiner.observe.logs import Log
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.scheduling.pods.defaultspread import Defaults
@@ -35,9 +36,12 @@ class Shared:
     recorder: Recorder
     metrics: Metrics
     options: Options
+    log: Log
     default_spread: Defaults = field(default_factory=dict)
     """How pods are spread that say nothing about it themselves."""
     compute: Compute = inline
+    apart: Offload = here
+    """Where other long computations run: in the event loop, or in another process."""
 
     def planner(self, controller: str) -> Planner:
         """What makes the plans of a controller of that name."""

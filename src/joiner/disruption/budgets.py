@@ -1,6 +1,6 @@
 """How many nodes of a pool may go now: its budgets, held against the nodes it has and those that are away already."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from joiner.disruption.repair import REASON as UNHEALTHY
@@ -30,8 +30,14 @@ def is_away(each: StateNode, reason: str) -> bool:
     return reason != UNHEALTHY and each.node is not None and not is_ready(each.node)
 
 
-def left(pool: NodePool, nodes: Iterable[StateNode], reason: str, now: datetime) -> int:
-    """How many more nodes of the pool may go for that reason."""
+def left(
+    pool: NodePool,
+    nodes: Iterable[StateNode],
+    reason: str,
+    now: datetime,
+    queued: Collection[str] = frozenset(),
+) -> int:
+    """How many more nodes of the pool may go for that reason. `queued`: claims that a command is about already."""
     counted = [each for each in nodes if each.nodepool == pool.name and counts(each)]
-    away = sum(is_away(each, reason) for each in counted)
+    away = sum(is_away(each, reason) or (each.claim is not None and each.claim.name in queued) for each in counted)
     return remaining(pool.spec.disruption.budgets, reason, len(counted), away, now)

@@ -1,7 +1,7 @@
 """Broken nodes: which policies a node's conditions call for, since when, what is to be done, and which node is first.
 
     condition ─ same type and status in some policy? ─ whose regex finds the reason? ── those policies
-                                                              └── nobody's ── the fallback
+                                                              └── of none ── the fallback
 
 A matching policy does nothing before its toleration has elapsed. Meanwhile it keeps the fallback away all the same.
 """

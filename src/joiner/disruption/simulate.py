@@ -23,11 +23,13 @@ class SimulatedPlan(Value):
     """The pods of those nodes, by `namespace/name`."""
     obstacle: str
     """Why it will not do; empty if it will."""
+    virtual: tuple[str, ...] = ()
+    """The virtual pods of buffers, whose room must be bought again where it is lost."""
 
     @property
     def replacements(self) -> tuple[PlannedClaim, ...]:
-        """The claims that pods of those nodes need. Claims for others alone are bought without us."""
-        moved = frozenset(self.moved)
+        """The claims that pods of those nodes need, or room for buffers. Claims for others alone are bought without us."""
+        moved = frozenset((*self.moved, *self.virtual))
         return tuple(each for each in self.plan.claims if not moved.isdisjoint(each.pods))
 
     @property
@@ -56,13 +58,14 @@ def question_without(
     policy: Policy,
     vocabulary: Vocabulary,
     stale_since: datetime | None = None,
+    virtual: tuple[Pod, ...] = (),
 ) -> Problem:
     """Everything that waits and everything on those nodes, to be placed anywhere but there.
 
     They count against no limit any more: a pool that is full would else keep its broken nodes for ever.
     """
     left = tuple(_relieved(each, gone) for each in options)
-    base = problem(snapshot, left, policy=policy, vocabulary=vocabulary, stale_since=stale_since)
+    base = problem(snapshot, left, virtual=virtual, policy=policy, vocabulary=vocabulary, stale_since=stale_since)
     names = {each.name for each in gone}
     leaving = {id(pod) for each in gone for pod in each.pods if podrules.is_reschedulable(pod)}
     labelled = {each.node.name: with_hostname(each.labels, each.node.name) for each in gone if each.node is not None}
@@ -87,7 +90,8 @@ def judged(plan: Plan, question: Problem, gone: Sequence[StateNode], snapshot: S
     Pods that waited before do not matter, and pods of nodes that go already may use what is not complete.
     """
     moved = tuple(pod.key for pod in movers(gone))
-    must = frozenset((*moved, *(pod.key for pod in snapshot.evicted)))
+    asked = {pod.key for pod in question.pods}
+    must = frozenset((*moved, *(pod.key for pod in snapshot.evicted if pod.key in asked)))
     refused = [each.pod for each in plan.refusals if each.pod in must]
     left = [*refused, *(each for each in plan.not_attempted if each in must)]
     obstacle = ""

@@ -86,8 +86,8 @@ class Writer(Protocol):
     async def patch(self, before: K, after: K, *, locked: bool = False) -> K:
         """Bring the difference into the object, all but its status.
 
-        Locked, it raises Conflict when the object is not the one that was read. Raises NotFound, Invalid. When nothing differs
-        nothing is sent.
+        It never reaches another object of the same name: raises Conflict when the UID differs. Locked, it does so whenever the
+        object is not as it was read. Raises NotFound, Invalid. When nothing differs nothing is sent.
         """
         ...
 

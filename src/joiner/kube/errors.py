@@ -8,6 +8,8 @@ KubeError
 ├─ EvictionBlocked   a disruption budget says not now
 ├─ Throttled         the server asks for patience
 ├─ Gone              the history is too old: list again
+├─ Unauthorized      the server does not know us: credentials are wrong or have expired
+├─ Forbidden         the server knows us, and we may not
 └─ Unreachable       unknown whether it was done
 """
 
@@ -54,6 +56,14 @@ class Throttled(KubeError):
 
 class Gone(KubeError):
     """The resource version is older than what the server remembers."""
+
+
+class Unauthorized(KubeError):
+    """The server does not accept our credentials."""
+
+
+class Forbidden(KubeError):
+    """The server knows who asks, and does not allow it."""
 
 
 class Unreachable(KubeError):

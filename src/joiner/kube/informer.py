@@ -6,6 +6,7 @@ Reading a cache never waits, and may be a little behind the server. A write on t
 import asyncio
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
 from typing import Any, Final, Generic, TypeVar
 
 from joiner.kube.client import BOOKMARK, DELETED, Key, Reader, key_of
@@ -20,6 +21,8 @@ Index = Callable[[Any], Iterable[str]]
 
 RETRY_S_LEAST: Final = 0.5
 RETRY_S_MOST: Final = 30.0
+IN_ONE_GO: Final = 2_000
+"""After so many objects of a list other tasks have a turn: the lease must be renewed also while thousands of pods come in."""
 
 
 class Store(Generic[K]):
@@ -97,9 +100,18 @@ class Store(Generic[K]):
 class Informer(Generic[K]):
     """One kind: lists it once, follows what happens, and lists it again when the thread is lost."""
 
-    def __init__(self, client: Reader, kind: type[K], indexes: Mapping[str, Index], *, latest: bool = False) -> None:
+    def __init__(
+        self,
+        client: Reader,
+        kind: type[K],
+        indexes: Mapping[str, Index],
+        *,
+        latest: bool = False,
+        jitter: Random | None = None,
+    ) -> None:
         self.kind = kind
         self._latest = latest
+        self._jitter = jitter
         self.store: Store[K] = Store(indexes)
         self.synced = asyncio.Event()
         self._client = client
@@ -127,7 +139,11 @@ class Informer(Generic[K]):
             except KubeError as problem:
                 error = problem
             if failures or error is not None:
-                await asyncio.sleep(_patience(max(failures, 1), error))
+                await asyncio.sleep(_patience(max(failures, 1), error) * self._spread())
+
+    def _spread(self) -> float:
+        """From three quarters to five quarters, so that the caches of a server that comes back do not all ask at once."""
+        return 1.0 if self._jitter is None else 0.75 + self._jitter.random() / 2
 
     async def _relist(self) -> None:
         listing = await self._client.list(self.kind, latest=self._latest)
@@ -135,8 +151,10 @@ class Informer(Generic[K]):
         for key in [key_of(each) for each in self.store.all()]:
             if key not in present:
                 self._tell(Change(self.store.drop(key), None))
-        for each in listing.items:
+        for number, each in enumerate(listing.items, start=1):
             self._put(each)
+            if number % IN_ONE_GO == 0:
+                await asyncio.sleep(0)
         self._version = listing.resource_version
         self.synced.set()
 
@@ -179,11 +197,16 @@ class Informers:
         indexes: Mapping[type[KubeObject], Mapping[str, Index]] | None = None,
         *,
         latest: frozenset[type[KubeObject]] = frozenset(),
+        jitter: Random | None = None,
     ) -> None:
-        """`latest` are the kinds of which nothing that was there before the start may be missing after it."""
+        """`latest` are the kinds of which nothing that was there before the start may be missing after it.
+
+        With `jitter` the waits after failures vary.
+        """
         self._client = client
         self._indexes = indexes or {}
         self._latest = latest
+        self._jitter = jitter
         self._informers: dict[type[KubeObject], Informer[Any]] = {}
         self._started = False
 
@@ -194,7 +217,9 @@ class Informers:
             if self._started:
                 raise LookupError(f"{kind.kind} is not cached: ask for its informer before the start")
             indexes = self._indexes.get(kind, {})
-            found = self._informers[kind] = Informer(self._client, kind, indexes, latest=kind in self._latest)
+            found = self._informers[kind] = Informer(
+                self._client, kind, indexes, latest=kind in self._latest, jitter=self._jitter
+            )
         return found  # type: ignore[no-any-return]
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
@@ -208,6 +233,10 @@ class Informers:
     def by(self, kind: type[K], index: str, value: str) -> tuple[K, ...]:
         """The objects of the kind with that value in an index."""
         return self.of(kind).store.by(index, value)
+
+    def kinds(self) -> tuple[type[KubeObject], ...]:
+        """The kinds that are cached."""
+        return tuple(self._informers)
 
     async def start(self, tasks: Tasks) -> None:
         """Begin to follow every kind, and wait until each has been listed once."""

@@ -17,6 +17,7 @@ from joiner.model.duration import Duration
 from joiner.model.meta import KubeObject
 from joiner.model.microtime import MicroTime
 from joiner.model.quantity import Quantity
+from joiner.model.rules import Field
 
 T = TypeVar("T")
 
@@ -74,6 +75,12 @@ def decode_json(data: bytes | str, kind: type[T]) -> T:
         return decode(msgspec.json.decode(data), kind)
     except msgspec.DecodeError as problem:
         raise DecodeError("", f"not JSON: {problem}") from None
+
+
+@lru_cache(maxsize=512)
+def json_decoder(kind: type[T]) -> "msgspec.json.Decoder[T]":
+    """Reads JSON into values of that type: made once, used for every answer of the API server."""
+    return msgspec.json.Decoder(kind, dec_hook=_read)
 
 
 def _converted(raw: Any, kind: type[T]) -> T:
@@ -202,11 +209,16 @@ def fields(kind: type[msgspec.Struct]) -> tuple[WrittenField, ...]:
             name=field.name,
             written=field.encode_name,
             default=field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
-            omits_default=omits and not field.required,
+            omits_default=omits and not field.required and not _must_be_written(field.type),
             holds_amounts=_holds_amounts(field.type),
         )
         for field in msgspec.structs.fields(kind)
     )
+
+
+def _must_be_written(kind: Any) -> bool:
+    """Whether the schema asks for the field even where it has its default, as for an empty list of requirements."""
+    return any(isinstance(each, Field) and each.required for each in getattr(kind, "__metadata__", ()))
 
 
 def _holds_amounts(kind: Any) -> bool:

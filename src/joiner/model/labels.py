@@ -42,6 +42,11 @@ MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 PRICE_OVERLAY_APPLIED: Final = "karpenter.sh/price-overlay-applied"
 CAPACITY_OVERLAY_APPLIED: Final = "karpenter.sh/capacity-overlay-applied"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
+EVICTION_COST: Final = "joiner.dev/eviction-cost"
+"""On NodePools: what evicting one of its pods costs, as a duration in time of the pod's own price."""
+
+REPLACES: Final = "joiner.dev/replaces"
+"""On NodeClaims: the claims that go when this one is complete, separated by commas."""
 
 WELL_KNOWN: Final = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
 

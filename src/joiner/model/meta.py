@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, NoReturn, TypeVar, dataclass_transform
 
 import msgspec
 
 V = TypeVar("V", bound="Value")
+Item = TypeVar("Item")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -24,6 +25,32 @@ class Value(msgspec.Struct, metaclass=_Keywords, frozen=True, rename="camel", om
 def replace(value: V, **changes: Any) -> V:
     """The same value with some fields changed; no field can be forgotten."""
     return msgspec.structs.replace(value, **changes)
+
+
+class FrozenDict(dict[str, Item]):
+    """A mapping inside a value that many callers share: writing into it raises an error."""
+
+    __slots__ = ()
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("this mapping is shared and frozen; make another one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FrozenDict, (dict(self),))
+
+
+EMPTY: Final[FrozenDict[Any]] = FrozenDict()
+
+
+def freeze(value: Value, *fields: str) -> None:
+    """In a `__post_init__`: make the mappings in these fields frozen ones."""
+    for name in fields:
+        found = getattr(value, name)
+        if type(found) is not FrozenDict:
+            msgspec.structs.force_setattr(value, name, FrozenDict(found))
 
 
 class OwnerReference(Value):

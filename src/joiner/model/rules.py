@@ -49,6 +49,7 @@ class Field(Value):
     max_length: int | None = None
     minimum: int | None = None
     maximum: int | None = None
+    min_items: int | None = None
     max_items: int | None = None
     max_properties: int | None = None
     list_type: str = ""
@@ -64,6 +65,13 @@ class Field(Value):
 
 
 _UNSET: Final = Field()
+
+
+class OpenObject(Value):
+    """Said of a field that keeps every key it is given: what is known of it is what this class says of its own fields."""
+
+    known: type[Value]
+
 
 _LABEL_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_NAME: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -172,6 +180,25 @@ def at_most_one(fields: tuple[str, ...], message: str) -> Rule:
         cel=f"[{listed}].filter(given, given).size() <= 1",
         message=message,
         holds=lambda value: sum(name in value for name in fields) <= 1,
+    )
+
+
+def at_least_one(fields: tuple[str, ...], message: str) -> Rule:
+    """Of several fields at least one is set."""
+    return Rule(
+        cel=" || ".join(f"has(self.{name})" for name in fields),
+        message=message,
+        holds=lambda value: any(name in value for name in fields),
+    )
+
+
+def excludes(one: str, others: tuple[str, ...], message: str) -> Rule:
+    """Where one field is set none of the others is."""
+    listed = " || ".join(f"has(self.{name})" for name in others)
+    return Rule(
+        cel=f"!has(self.{one}) || !({listed})",
+        message=message,
+        holds=lambda value: one not in value or not any(name in value for name in others),
     )
 
 

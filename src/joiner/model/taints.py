@@ -41,6 +41,8 @@ DISRUPTED: Final = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 UNREGISTERED: Final = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
 """On nodes that joined but were not yet matched with their claim."""
 REBOOTING: Final = Taint(key="karpenter.sh/rebooting", effect="NoSchedule")
+TO_BE_REMOVED: Final = Taint(key="joiner.dev/to-be-removed", effect="PreferNoSchedule")
+"""On nodes that consolidation means to remove sooner or later: the kube-scheduler prefers other nodes."""
 
 KNOWN_EPHEMERAL: Final = (
     Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),

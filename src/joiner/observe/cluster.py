@@ -169,9 +169,9 @@ class ClusterCollector(Collector):
         yield from families
         yield lifetime
 
-    def _words(self, each: StateNode) -> tuple[str, ...]:
-        known = (next(filter(None, map(each.labels.get, keys)), "") for keys in self._keys.values())
-        return (*known, each.name, _phase(each), str(each.managed).lower())
+    def _words(self, node: StateNode) -> tuple[str, ...]:
+        known = (next(filter(None, map(node.labels.get, keys)), "") for keys in self._keys.values())
+        return (*known, node.name, _phase(node), str(node.managed).lower())
 
     def _costs(self, nodes: Iterable[StateNode]) -> Iterator[Metric]:
         totals = {pool.name: 0.0 for pool in self._pools()}

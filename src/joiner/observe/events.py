@@ -5,8 +5,8 @@ Reasons are an interface. Each has a time within which the same event is not tol
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from joiner.clock import Clock
@@ -55,6 +55,14 @@ _WARNINGS: Final = (
     Reason("RebootFailed", "NodeClaim", "The node could not be restarted.", quiet_s=1800.0),
     Reason("TerminationGracePeriodExpiring", "Node, NodeClaim", "All pods will be deleted at the moment told."),
     Reason("FailedDraining", "Node", "Pods are left on a node that goes."),
+    Reason("SpotInterrupted", "Node, NodeClaim", "The cloud takes the spot machine back."),
+    Reason(
+        "CapacityReservationInterrupted", "Node, NodeClaim", "The cloud takes the machine back from its reservation."
+    ),
+    Reason("InstanceStopping", "Node, NodeClaim", "The cloud says that the machine is being stopped."),
+    Reason("InstanceTerminating", "Node, NodeClaim", "The cloud says that the machine is being terminated."),
+    Reason("InstanceUnhealthy", "Node, NodeClaim", "The cloud reports a failed check or planned maintenance."),
+    Reason("TerminatingOnInterruption", "Node, NodeClaim", "The node is removed because of an interruption notice."),
     Reason("InvalidDoNotDisruptAnnotation", "Pod", "The do-not-disrupt annotation cannot be understood."),
 )
 _NEWS: Final = (
@@ -64,6 +72,14 @@ _NEWS: Final = (
     Reason("DisruptionLaunching", "NodeClaim", "A replacement is being launched."),
     Reason("DisruptionWaitingReadiness", "NodeClaim", "A replacement is not ready yet."),
     Reason("DisruptionTerminating", "Node, NodeClaim", "The node is being removed for the reason told."),
+    Reason("Unconsolidatable", "Node, NodeClaim", "The node cannot be consolidated.", quiet_s=900.0),
+    Reason("ConsolidationCandidate", "Node, NodeClaim", "The node may be consolidated."),
+    Reason("ConsolidationRejected", "Node, NodeClaim", "A consolidation did not hold at the second look."),
+    Reason(
+        "ConsolidationApproved", "Node, NodeClaim, NodePool", "What a consolidation saves is worth the disturbance."
+    ),
+    Reason("SpotRebalanceRecommendation", "Node, NodeClaim", "The spot machine is likely to be taken back."),
+    Reason("WaitingOnNodeClaimTermination", "EC2NodeClass", "The NodeClass goes once its last claim has gone."),
     Reason("RebootObserved", "NodeClaim", "The node came back with a new boot.", quiet_s=1800.0),
     Reason("Evicted", "Pod", "The pod was evicted from a node that goes."),
     Reason("Disrupted", "Pod", "The pod was deleted by force because its node's time is over."),
@@ -78,15 +94,6 @@ OF_ALL: Final = (
     Reason("Finalized", "everything with conditions", "Whoever stands behind a finalizer let it go.", quiet_s=0.0),
 )
 """What is told of every object with conditions; these are never left out for being told before."""
-NOT_YET: Final = (
-    Reason("Unconsolidatable", "Node, NodeClaim", "The node cannot be consolidated.", quiet_s=900.0),
-    Reason("ConsolidationCandidate", "Node, NodeClaim", "The node may be consolidated."),
-    Reason("ConsolidationRejected", "Node, NodeClaim", "A consolidation did not hold at the second look."),
-    Reason(
-        "ConsolidationApproved", "Node, NodeClaim, NodePool", "What a consolidation saves is worth the disturbance."
-    ),
-)
-"""What will be told once nodes are consolidated."""
 _SPAM: Final = Reason("", "", "", per_second=1 / 300, burst=25)
 """How much is told about one object, whatever it is: a burst, and then one every five minutes."""
 
@@ -128,7 +135,7 @@ class Recorder:
     def __init__(self, client: Writer, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._told: dict[tuple[str, ...], datetime] = {}
+        self._told: dict[tuple[str, ...], float] = {}
         self._rates: dict[str, _Rate] = {}
         self._spam: dict[tuple[str, ...], _Rate] = {}
         """Object to how much may still be told about it."""
@@ -138,16 +145,18 @@ class Recorder:
         self._number = 0
         self.recent: deque[Told] = deque(maxlen=RECENT)
         """What was published last, for tests and simulations."""
+        self.listeners: list[Callable[[Told], None]] = []
+        """Called with every event that is published."""
 
     def publish(self, thing: KubeObject, reason: str, message: str, *, dedupe: Iterable[str] = ()) -> None:
         """Tell something about an object. What `dedupe` says tells apart events that may follow each other at once."""
-        known, now = REASONS[reason], self._clock.now()
+        known, now = REASONS[reason], self._clock.monotonic()
         identity = (reason, *_identity(thing), *dedupe)
         quiet_until = self._told.get(identity)
         if quiet_until is not None and now < quiet_until:
             return
         rate = self._rates.setdefault(reason, _Rate(known))
-        if thing.kind == "Pod" and not rate.allows(self._clock.monotonic()):
+        if thing.kind == "Pod" and not rate.allows(now):
             return
         self._quieten(identity, now, known.quiet_for(thing.kind))
         self._tell(thing, reason, message, known.warning)
@@ -161,10 +170,10 @@ class Recorder:
         """Tell that the controller behind a finalizer let the object go."""
         self._tell(thing, "Finalized", f"{finalizer} let it go")
 
-    def _quieten(self, identity: tuple[str, ...], now: datetime, seconds: float) -> None:
+    def _quieten(self, identity: tuple[str, ...], now: float, seconds: float) -> None:
         if len(self._told) >= RECENT:
             self._told = {key: until for key, until in self._told.items() if until > now}
-        self._told[identity] = now + timedelta(seconds=seconds)
+        self._told[identity] = now + seconds
 
     def _tell(self, thing: KubeObject, reason: str, message: str, warning: bool = False) -> None:
         known, now = _identity(thing), self._clock.now()
@@ -175,7 +184,10 @@ class Recorder:
         if not spam.allows(self._clock.monotonic()) or len(self._waiting) >= BACKLOG:
             return
         named = f"{thing.metadata.namespace}/{thing.name}" if thing.metadata.namespace else thing.name
-        self.recent.append(Told(now, f"{thing.kind} {named}", reason, message, warning))
+        told = Told(now, f"{thing.kind} {named}", reason, message, warning)
+        self.recent.append(told)
+        for listener in self.listeners:
+            listener(told)
         self._waiting.append(((reason, *known, message), self._event(thing, reason, message, warning, now)))
         self._wake.set()
 

@@ -19,14 +19,7 @@ LIFETIMES: Final = (
     *(86_400.0 * days for days in (1, 2, 3, 5, 10, 15, 20, 25, 30)),
 )
 """How old nodes become: a quarter of an hour to a month."""
-NOT_YET: Final = {
-    "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": "the deletion costs of pods are managed",
-    "karpenter_pod_deletion_cost_pod_annotation_writes_total": "the deletion costs of pods are managed",
-    "karpenter_voluntary_disruption_consolidation_timeouts_total": "nodes are consolidated",
-    "karpenter_voluntary_disruption_failed_validations_total": "nodes are consolidated",
-    "karpenter_consolidation_score": "nodes are consolidated",
-    "karpenter_consolidation_moves_total": "nodes are consolidated",
-}
+NOT_YET: Final[dict[str, str]] = {}
 """Metrics that exist and that nothing counts yet, and what has to be built before something does."""
 _MODE: Final = ("nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 
@@ -169,7 +162,9 @@ class DisruptionMetrics:
             f"{name}eligible_nodes", "Nodes that could be removed.", "reason"
         )
         self.voluntary_disruption_consolidation_timeouts_total = make.counter(
-            f"{name}consolidation_timeouts_total", "Searches that ran out of time.", "consolidation_type"
+            f"{name}consolidation_timeouts_total",
+            "Searches that ran out of questions to the planner and go on in the next pass.",
+            "consolidation_type",
         )
         for searching in ("multi", "single"):  # there from the start, so that the first one shows as an increase
             self.voluntary_disruption_consolidation_timeouts_total.labels(consolidation_type=searching)
@@ -202,6 +197,16 @@ class CloudMetrics:
             "How often the provider failed.",
             "controller", "method", "provider", "error", "nodepool",
         )  # fmt: skip
+        self.interruption_received_messages_total = make.counter(
+            "interruption_received_messages_total", "Interruption notices that were received.", "message_type"
+        )
+        self.interruption_deleted_messages_total = make.counter(
+            "interruption_deleted_messages_total", "Interruption notices that were handled and acknowledged."
+        )
+        self.interruption_message_queue_duration_seconds = make.histogram(
+            "interruption_message_queue_duration_seconds",
+            "From the sending of an interruption notice until it was handled.",
+        )
         self.build_info = make.gauge("build_info", "What is running.", "version", "goversion", "goarch", "commit")
         self.reconcile_errors_total = make.counter(
             "reconcile_errors_total", "Reconciles that failed and are tried again.", "controller", "error"

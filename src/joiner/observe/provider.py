@@ -7,6 +7,7 @@ from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import CloudError, InstanceNotFound, InsufficientCapacity, NodeClassNotReady
+from joiner.cloud.interruption import NoticeQueue, interruptions_of
 from joiner.cloud.provider import CloudProvider, Details, Instance
 from joiner.cloud.registration import RegistrationHook, hooks_of
 from joiner.cloud.repair import RepairPolicy
@@ -61,6 +62,10 @@ class Metered:
     def registration_hooks(self) -> tuple[RegistrationHook, ...]:
         """The other's, if it has any."""
         return hooks_of(self._provider)
+
+    def interruptions(self) -> NoticeQueue | None:
+        """The other's, if it has any."""
+        return interruptions_of(self._provider)
 
     def generation(self, pool: NodePool) -> Hashable:
         """The other's."""

@@ -1,10 +1,16 @@
 """Notes on InstanceType settings, overlays and reservations that are not in force or have no effect."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from joiner.admission.problem import nearest
 from joiner.catalog.build import Catalog
+from joiner.model.labels import CAPACITY_TYPE
+from joiner.model.requirement import IN
 from joiner.offline.catalogs import PoolCatalogs, PoolView
+from joiner.offline.ignored import listed
+
+_SHOWN_VALUES: Final = 8
 
 
 def of_pool(view: PoolView) -> Iterator[str]:
@@ -14,6 +20,7 @@ def of_pool(view: PoolView) -> Iterator[str]:
         yield _no_type(name, view)
     yield from _never_bought(view.catalog)
     yield from _misplaced(view)
+    yield from _values_of_no_type(view)
 
 
 def of_all(opened: PoolCatalogs) -> Iterator[str]:
@@ -22,13 +29,16 @@ def of_all(opened: PoolCatalogs) -> Iterator[str]:
         set.intersection(*(set(_strange(view.catalog)) for view in opened.views)) if opened.views else ()
     ):
         yield _no_type(name, *opened.views)
-    found = ((*_conflicts(view.catalog), *_never_bought(view.catalog), *_misplaced(view)) for view in opened.views)
+    found = (
+        (*_conflicts(view.catalog), *_never_bought(view.catalog), *_misplaced(view), *_values_of_no_type(view))
+        for view in opened.views
+    )
     yield from dict.fromkeys(line for lines in found for line in lines)
     yield from opened.idle
 
 
 def _conflicts(catalog: Catalog) -> Iterator[str]:
-    for each in catalog.market.conflicts:
+    for each in catalog.conflicts:
         yield (
             f"NodeOverlays {each.loser} and {each.winner} have the same weight and both set {each.field}, for example on"
             f" {each.example}; {each.winner} wins. Give one of them a higher weight"
@@ -58,3 +68,36 @@ def _misplaced(view: PoolView) -> Iterator[str]:
     for each in view.details.reservations:
         if each.misplaced:
             yield f"NodeClass {name}: capacity reservation {each.reservation.id} fits nothing: {each.problem}"
+
+
+def _values_of_no_type(view: PoolView) -> Iterator[str]:
+    """Values that the pool lists and no instance type has: misspelt, or not sold here."""
+    vocabulary = view.catalog.market.vocabulary
+    for requirement in view.pool.spec.template.spec.requirements:
+        key = vocabulary.normal_key(requirement.key)
+        if requirement.operator != IN or key in (*view.pool.spec.template.metadata.labels, CAPACITY_TYPE):
+            continue
+        there = _values(view.catalog, key)
+        wanted = {vocabulary.normal_value(key, value): value for value in requirement.values}
+        strange = [value for normal, value in wanted.items() if normal not in there]
+        if there and strange:
+            near = nearest(strange[0], there)
+            shown = f"there are {', '.join(sorted(there))}" if len(there) <= _SHOWN_VALUES else ""
+            hint = f"did you mean {near}?" if near else shown
+            yield (
+                f"NodePool {view.pool.name}: no instance type has {requirement.key} {listed(strange)}"
+                f"{'; ' if hint else ''}{hint}"
+            )
+
+
+def _values(catalog: Catalog, key: str) -> frozenset[str]:
+    """The values of a label that types or offerings have; none where one of them leaves it open."""
+    found: set[str] = set()
+    for each in catalog.types:
+        for described in (each.requirements, *(offering.requirements for offering in each.offerings)):
+            requirement = described.get(key)
+            if requirement is not None:
+                if requirement.complement:
+                    return frozenset()
+                found |= requirement.values
+    return frozenset(found)

@@ -1,7 +1,8 @@
 """The catalogue of every NodePool of the files, for `joiner catalog` and `joiner plan`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from joiner.admission.problem import nearest
 from joiner.catalog import exclusions
@@ -16,9 +17,18 @@ from joiner.cloud.provider import CloudProvider, Details
 from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.model.labels import NODEPOOL
 from joiner.model.meta import KubeObject
+from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 from joiner.offline.kinds import providers
 from joiner.offline.manifests import Manifests, Unsound
+
+_GROUPS: Final[Mapping[str, str]] = {
+    "EC2NodeClass": "karpenter.k8s.aws",
+    "AKSNodeClass": "karpenter.azure.com",
+    "GCENodeClass": "karpenter.k8s.gcp",
+    "NodeClass": "eks.amazonaws.com",
+}
+"""The API groups of NodeClasses of other providers."""
 
 
 # Neither is written out by repr: asyncio on Python 3.11 asks the result of a task for it, and a market fills gigabytes.
@@ -117,11 +127,7 @@ def _provider_name(pool: NodePool, manifests: Manifests, readers: Mapping[type[K
     reference = pool.spec.template.spec.node_class_ref
     found = next((kind for kind in readers if (kind.group, kind.kind) == (reference.group, reference.kind)), None)
     if found is None:
-        kinds = ", ".join(sorted(f"{kind.kind} of {kind.group}" for kind in readers))
-        raise Unsound(
-            f"no installed provider reads {reference.kind} of {reference.group}; they read {kinds}. To try the pool on a"
-            " catalogue of instance types instead, add --instance-types ec2/us-west-2"
-        )
+        raise Unsound(_not_read(reference, readers))
     if manifests.get(found, reference.name) is None:
         near = nearest(reference.name, (each.metadata.name for each in manifests.all(found)))
         raise Unsound(
@@ -129,6 +135,22 @@ def _provider_name(pool: NodePool, manifests: Manifests, readers: Mapping[type[K
             f" or correct spec.template.spec.nodeClassRef.name{f' (did you mean {near}?)' if near else ''}"
         )
     return readers[found]
+
+
+def _not_read(reference: NodeClassReference, readers: Iterable[type[KubeObject]]) -> str:
+    """Why there is no provider for a NodeClass: its group is not that of its kind, or the provider is not installed."""
+    groups = {**_GROUPS, **{kind.kind: kind.group for kind in readers}}
+    group = groups.get(reference.kind)
+    if group is not None and group != reference.group:
+        return (
+            f"there is no {reference.kind} of {reference.group or 'no group'}: write"
+            f" spec.template.spec.nodeClassRef.group: {group}"
+        )
+    kinds = ", ".join(sorted(f"{kind.kind} of {kind.group}" for kind in readers))
+    return (
+        f"no installed provider reads {reference.kind} of {reference.group}; they read {kinds}. To try the pool on a"
+        " catalogue of instance types instead, add --instance-types ec2/us-west-2"
+    )
 
 
 def _chosen(catalog: Catalog, names: tuple[str, ...]) -> tuple[InstanceType, ...]:

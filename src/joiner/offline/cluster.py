@@ -6,6 +6,7 @@ node and its claim is made up here first. Commands that read objects from files 
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
@@ -18,6 +19,9 @@ from joiner.model.resources import Resources
 from joiner.model.storage import CSINode
 from joiner.model.workload import DaemonSet
 from joiner.scheduling.problem import ExistingNode, Storage
+
+if TYPE_CHECKING:  # a scenario needs nothing of it, and starts sooner without
+    from joiner.state.snapshot import Snapshot
 
 
 class Holdings(Value):
@@ -46,6 +50,8 @@ class Picture(Value):
     """Pods of nodes that go: they join the queue, as if they were bound nowhere."""
     used: Mapping[str, Resources] = {}
     """Pool to what its nodes have together."""
+    snapshot: "Snapshot | None" = None
+    """The same with every node's claim and pods, for those who ask which nodes could go."""
 
 
 def picture(holdings: Holdings, now: datetime, vocabulary: Vocabulary) -> Picture:
@@ -66,6 +72,7 @@ def picture(holdings: Holdings, now: datetime, vocabulary: Vocabulary) -> Pictur
         daemons=seen.daemons,
         evicted=seen.evicted,
         used=seen.used,
+        snapshot=seen,
     )
 
 

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from joiner.offline.unrendered import what
+
 if TYPE_CHECKING:
     from joiner.yamldoc import Document, Loaded, YamlProblem
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 FILE_BYTES_MAX: Final = 256 << 20
 STDIN: Final = "<stdin>"
+_NO_OBJECT: Final = "it holds no Kubernetes object (nothing with apiVersion and kind)"
+_SHOWN: Final = 3
 
 
 class InputProblem(ValueError):
@@ -44,14 +48,24 @@ class Documents:
     files: int = 0
     objects: "list[Document]" = field(default_factory=list)
     problems: "list[InputProblem | YamlProblem]" = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    """Files of a folder that hold no object of Kubernetes."""
+    passed_over: dict[str, list[str]] = field(default_factory=dict)
+    """Why files of a folder are not read, and which."""
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each reason why files of a folder are not read."""
+        return [f"{_few(sources)}: passed over: {why}" for why, sources in self.passed_over.items()]
 
     def sound(self) -> "list[Document]":
         """The objects; raises `BadInput` when anything could not be read."""
         if self.problems:
             raise BadInput(self.problems)
         return self.objects
+
+
+def _few(sources: list[str]) -> str:
+    more = len(sources) - _SHOWN
+    return ", ".join(sources) if more <= 1 else f"{', '.join(sources[:_SHOWN])} and {more} more files"
 
 
 def read(filenames: Iterable[str]) -> Documents:
@@ -110,10 +124,14 @@ def _read(path: str, manifests: Documents, required: bool) -> None:
         return
     # Nothing in a list can be a manifest, so a long one is not even parsed.
     loaded = documents(text, source) if required or not text.lstrip().startswith("[") else None
-    if loaded is None or not (required or loaded.problems or _is_manifest(loaded)):
-        manifests.notes.append(
-            f"{source}: passed over: it holds no Kubernetes object (nothing with apiVersion and kind)"
-        )
+    unrendered = what(source, text, loaded)
+    if unrendered is not None and required:
+        manifests.files += 1
+        manifests.problems.append(InputProblem(source, *unrendered))
+        return
+    if unrendered is not None or loaded is None or not (required or loaded.problems or _is_manifest(loaded)):
+        why = "; ".join(unrendered) if unrendered is not None else _NO_OBJECT
+        manifests.passed_over.setdefault(why, []).append(source)
         return
     manifests.files += 1
     manifests.problems.extend(loaded.problems)

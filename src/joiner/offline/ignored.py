@@ -1,6 +1,10 @@
-"""Notes on objects of the files that a plan does not take into account."""
+"""What was given, is not used and could change the answer: objects of kinds that are not read, and fields that plans pass over.
 
-from collections.abc import Iterable, Mapping
+Every command names it, grouped, in a line for each reason, and has it as data with `-o json`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from joiner.admission.problem import nearest
@@ -10,35 +14,61 @@ _AS_WRITTEN: Final = "the replicas that workloads state themselves are planned f
 _REASONS: Final[Mapping[str, str]] = {
     "CronJob": "the Jobs it starts at its hours are not planned for; give one as a Job to see what it needs",
     "ScaledObject": _AS_WRITTEN,
+    "ScaledJob": "the Jobs it starts are not planned for; give one as a Job to see what it needs",
     "VerticalPodAutoscaler": "requests are planned for as pods state them, not as it would change them",
     "ResourceQuota": "quotas are not counted, so pods that it would refuse are planned for, too",
     "ResourceClaim": "devices that pods claim are not planned for",
     "ResourceClaimTemplate": "devices that pods claim are not planned for",
+    "Application": "what it deploys is not planned for; render it and give the manifests (helm template, argocd app manifests)",
+    "HelmRelease": "what it deploys is not planned for; render the chart and give the manifests (helm template)",
+    "Kustomization": "what it builds is not planned for; give what kustomize build prints",
+    "HelmChartInflationGenerator": "what it builds is not planned for; give what kustomize build prints",
 }
 _NO_MATTER: Final = frozenset({
     "APIService", "CSIDriver", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap",
     "ControllerRevision", "CustomResourceDefinition", "Endpoints", "EndpointSlice", "Event", "FlowSchema", "Gateway",
-    "GatewayClass", "HTTPRoute", "Ingress", "IngressClass", "Lease", "MutatingWebhookConfiguration", "NetworkPolicy",
-    "PriorityLevelConfiguration", "Role", "RoleBinding", "Secret", "ServiceAccount", "ServiceMonitor",
+    "GatewayClass", "HTTPRoute", "Ingress", "IngressClass", "Lease", "NetworkPolicy",
+    "PriorityLevelConfiguration", "Role", "RoleBinding", "Secret", "ServiceAccount",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+    "VolumeAttributesClass", "VolumeSnapshot", "VolumeSnapshotClass", "VolumeSnapshotContent",
 })  # fmt: skip
 """Kinds that say nothing about where pods go; they are passed over in silence."""
+_NO_MATTER_GROUPS: Final = frozenset({
+    "cert-manager.io", "acme.cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "monitoring.coreos.com",
+    "networking.istio.io", "security.istio.io", "telemetry.istio.io", "cilium.io", "crd.projectcalico.org",
+    "projectcalico.org", "elbv2.k8s.aws", "vpcresources.k8s.aws", "rbac.authorization.k8s.io", "metrics.k8s.io",
+    "traefik.io", "secrets-store.csi.x-k8s.io", "policy.networking.k8s.io", "source.toolkit.fluxcd.io",
+})  # fmt: skip
+"""API groups of add-ons whose objects make no pods that have to be planned for."""
+_MAY_MATTER: Final = {("monitoring.coreos.com", "Prometheus"), ("monitoring.coreos.com", "Alertmanager")}
+"""Kinds of these groups that make pods all the same."""
+_WEBHOOK: Final = "MutatingWebhookConfiguration"
 _SHOWN: Final = 3
+_SHOWN_KINDS: Final = 6
+_LIKELY: Final = 0.85
+"""How much like one of ours a kind must look: FlinkDeployment is no misspelt Deployment."""
 
 
-def notes(objects: Iterable[Mapping[str, Any]], known: Iterable[type[KubeObject]]) -> tuple[str, ...]:
-    """A sentence for each kind of object that is left out and might have mattered."""
-    versions = {kind.kind: kind.api_version() for kind in known}
-    found: dict[tuple[str, str], list[str]] = {}
-    for each in objects:
-        kind, version = str(each.get("kind") or ""), str(each.get("apiVersion") or "")
-        if kind not in _NO_MATTER and not kind.endswith("NodeClass"):
-            found.setdefault((kind, version), []).append(_name(each))
-    return tuple(
-        f"{kind or 'an object without a kind'} {listed(names)} {'is' if len(names) == 1 else 'are'} passed over:"
-        f" {_reason(kind, version, versions)}"
-        for (kind, version), names in sorted(found.items())
-    )
+@dataclass(frozen=True)
+class Ignored:
+    """Objects, or a field of them, that are not used."""
+
+    kind: str
+    objects: tuple[str, ...]
+    reason: str
+    field: str = ""
+    """Empty when the whole objects are passed over."""
+
+    def __str__(self) -> str:
+        who = f"{self.kind or 'an object without a kind'} {listed(self.objects)}"
+        if self.field:
+            return f"{who}: {self.field} is not used: {self.reason}"
+        return f"{who} {'is' if len(self.objects) == 1 else 'are'} passed over: {self.reason}"
+
+
+def is_no_matter(kind: str) -> bool:
+    """Whether objects of the kind say nothing about where pods go."""
+    return kind in _NO_MATTER
 
 
 def listed(names: Iterable[str]) -> str:
@@ -48,18 +78,166 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:_SHOWN])} and {more} more"
 
 
+# -- objects ---------------------------------------------------------------------------------------------------------------
+
+
+def objects(others: Iterable[Mapping[str, Any]], known: Iterable[type[KubeObject]]) -> tuple[Ignored, ...]:
+    """Objects that are left out and might have mattered, by kind."""
+    versions = {kind.kind: kind.api_version() for kind in known}
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in others:
+        kind, version = str(each.get("kind") or ""), str(each.get("apiVersion") or "")
+        if _matters(each, kind, version):
+            found.setdefault((kind, version), []).append(_name(each))
+    return tuple(
+        Ignored(kind, tuple(names), _reason(kind, version, versions))
+        for (kind, version), names in sorted(found.items())
+    )
+
+
+def lines(found: Iterable[Ignored]) -> tuple[str, ...]:
+    """A line for each reason. Kinds of which only is known that plans do not read them share one, however many they are."""
+    strange = [each for each in found if each.reason == _STRANGE]
+    own = tuple(str(each) for each in found if each.reason != _STRANGE)
+    if len(strange) < 2:
+        return (*own, *map(str, strange))
+    kinds = [f"{each.kind} {listed(each.objects)}" for each in strange[:_SHOWN_KINDS]]
+    rest = f"; and {len(strange) - _SHOWN_KINDS} more kinds" if len(strange) > _SHOWN_KINDS else ""
+    count = sum(len(each.objects) for each in strange)
+    return (*own, f"{count} objects of {len(strange)} kinds are passed over: {_STRANGE}: {'; '.join(kinds)}{rest}")
+
+
+_STRANGE: Final = "plans do not read such objects, and pods that they make are not planned for"
+
+
+def _matters(document: Mapping[str, Any], kind: str, version: str) -> bool:
+    group = version.rpartition("/")[0]
+    if kind == _WEBHOOK:
+        return any("pods" in names or "*" in names for names in _resources(document))
+    if group in _NO_MATTER_GROUPS:
+        return (group, kind) in _MAY_MATTER
+    return kind not in _NO_MATTER and not kind.endswith("NodeClass")
+
+
+def _resources(webhooks: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """The resources that each rule of the webhooks is about."""
+    for webhook in _mappings(webhooks.get("webhooks")):
+        for rule in _mappings(webhook.get("rules")):
+            names = rule.get("resources")
+            yield names if isinstance(names, list) else []
+
+
 def _reason(kind: str, version: str, versions: Mapping[str, str]) -> str:
     if kind in versions:
         return f"its apiVersion is {version or 'missing'}; only {versions[kind]} is read"
+    if kind == _WEBHOOK:
+        return "what it changes about pods, such as sidecars it adds, is not planned for"
     if kind in _REASONS:
         return _REASONS[kind]
-    like = nearest(kind, versions) if kind else None
-    hint = f"; did you mean {like}?" if like else ""
-    return f"plans know nothing of {version or 'no apiVersion'} {kind}; pods that it makes are not planned for{hint}"
+    like = nearest(kind, versions, _LIKELY) if kind else None
+    return f"{_STRANGE}; did you mean {like}?" if like else _STRANGE
 
 
-def _name(each: Mapping[str, Any]) -> str:
-    metadata = each.get("metadata")
+def _name(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return "(no name)"
     return str(metadata.get("name") or metadata.get("generateName") or "(no name)")
+
+
+# -- fields ----------------------------------------------------------------------------------------------------------------
+
+_OLD_DISKS: Final = ("awsElasticBlockStore", "gcePersistentDisk", "azureDisk", "cinder", "vsphereVolume")
+_NAMESPACE_ANNOTATIONS: Final = (
+    "scheduler.alpha.kubernetes.io/node-selector",
+    "scheduler.alpha.kubernetes.io/defaultTolerations",
+    "scheduler.alpha.kubernetes.io/tolerationsWhitelist",
+)
+_INJECTED: Final = ("istio-injection", "istio.io/rev", "linkerd.io/inject")
+_TEMPLATES: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job")
+
+Rule = Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]
+"""Gives the fields of a raw object that are not used, each with what that means."""
+
+
+def _of_pod(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    if scheduler != "default-scheduler":
+        yield "schedulerName", f"pods are placed as kube-scheduler would place them, not as {scheduler} does"
+    for volume in _mappings(spec.get("volumes")):
+        for disk in _OLD_DISKS:
+            if disk in volume:
+                yield f"volumes.{disk}", "it is not known in which zone the disk is; use a PersistentVolume"
+
+
+def _of_job(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    manager = _part(raw, "spec").get("managedBy")
+    if manager not in (None, "kubernetes.io/job-controller"):
+        yield "spec.managedBy", f"its pods are planned for as if the Job controller made them, not {manager}"
+
+
+def _of_limit_range(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for item in _mappings(_part(raw, "spec").get("limits")):
+        if item.get("type") == "Pod":
+            yield "spec.limits of type Pod", "pods that it would refuse are planned for, too"
+        elif item.get("type") == "Container" and item.get("maxLimitRequestRatio"):
+            yield "spec.limits.maxLimitRequestRatio", "pods that it would refuse are planned for, too"
+
+
+def _of_namespace(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in _NAMESPACE_ANNOTATIONS:
+        if name in _part(raw, "metadata", "annotations"):
+            yield (
+                f"the annotation {name}",
+                "what an admission plugin would add to its pods because of it is not planned for",
+            )
+    for name in _INJECTED:
+        if _part(raw, "metadata", "labels").get(name) not in (None, "disabled"):
+            yield f"the label {name}", "sidecars that are injected into its pods are not planned for"
+
+
+def _of_claim(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if _part(raw, "spec").get("selector"):
+        yield (
+            "spec.selector",
+            "the volume is taken to be one that a StorageClass would make, not one that is chosen by labels",
+        )
+
+
+_FIELDS: Final[Mapping[str, Rule]] = {
+    "Job": _of_job,
+    "LimitRange": _of_limit_range,
+    "Namespace": _of_namespace,
+    "PersistentVolumeClaim": _of_claim,
+}
+
+
+def fields(raw: Mapping[str, Any]) -> Iterator[Ignored]:
+    """The fields of an object, of a kind that is read, that plans do not use though they could change the answer."""
+    kind, name = str(raw.get("kind")), _name(raw)
+    if kind in _FIELDS:
+        yield from (Ignored(kind, (name,), why, field) for field, why in _FIELDS[kind](raw))
+    if kind == "Pod":
+        yield from (Ignored(kind, (name,), why, f"spec.{field}") for field, why in _of_pod(_part(raw, "spec")))
+    elif kind in _TEMPLATES:
+        path = "spec.template.spec"
+        spec = _part(raw, *path.split("."))
+        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in _of_pod(spec))
+
+
+def grouped(found: Iterable[Ignored]) -> tuple[Ignored, ...]:
+    """The same field for the same reason is told once, with all objects."""
+    groups: dict[tuple[str, str, str], dict[str, None]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.field, each.reason), {}).update(dict.fromkeys(each.objects))
+    return tuple(Ignored(kind, tuple(names), why, field) for (kind, field, why), names in sorted(groups.items()))
+
+
+def _part(raw: Any, *path: str) -> Mapping[str, Any]:
+    for name in path:
+        raw = raw.get(name) if isinstance(raw, Mapping) else None
+    return raw if isinstance(raw, Mapping) else {}
+
+
+def _mappings(raw: Any) -> Iterator[Mapping[str, Any]]:
+    return (each for each in raw if isinstance(each, Mapping)) if isinstance(raw, list) else iter(())

@@ -29,7 +29,8 @@ from joiner.model.workload import (
     ReplicationController,
     StatefulSet,
 )
-from joiner.offline import files, validation
+from joiner.offline import files, ignored, validation
+from joiner.offline.ignored import Ignored
 from joiner.offline.kinds import as_written, known
 from joiner.offline.validation import Finding
 from joiner.yamldoc import Document
@@ -68,6 +69,8 @@ class Manifests:
     """What `joiner validate` would warn of."""
     notes: tuple[str, ...] = ()
     """Files that were passed over."""
+    unused: tuple[Ignored, ...] = ()
+    """Fields that plans do not use though they could change the answer."""
     _places: dict[tuple[type[KubeObject], str], str] = field(default_factory=dict)
 
     def put(self, made: KubeObject, key: str, place: str) -> None:
@@ -94,6 +97,14 @@ class Manifests:
         found = self.objects.get(kind, {})
         return tuple(each for name in sorted(found) if isinstance(each := found[name], kind))
 
+    def ignored(self) -> tuple[Ignored, ...]:
+        """What was given, is not used and could change a plan."""
+        return (*ignored.objects(self.others, KUBERNETES), *self.unused)
+
+    def ignored_of_node_classes(self) -> tuple[Ignored, ...]:
+        """The part of it that could change a catalogue: pods change none."""
+        return tuple(each for each in self.unused if each.kind.endswith("NodeClass"))
+
     def adjustments(self) -> Adjustments:
         """What people said about the market."""
         return Adjustments(settings=self.all(InstanceTypeSettings), overlays=self.all(NodeOverlay))
@@ -113,14 +124,20 @@ class Manifests:
         return (chosen,)
 
 
-def load(filenames: Iterable[str]) -> Manifests:
-    """Read, judge and decode. Raises `Unsound` with every error at once; warnings are returned with the objects."""
+def load(filenames: Iterable[str], live: files.Documents | None = None) -> Manifests:
+    """Read, judge and decode. Raises `Unsound` with every error at once; warnings are returned with the objects.
+
+    `live` is what was read from a cluster; what files say about the same objects counts instead.
+    """
     documents = files.read(filenames)
+    if live is not None:
+        documents.objects[:0], documents.notes[:0] = live.objects, live.notes
     kinds, vocabulary = known()
     verdict = validation.examine(documents, kinds, vocabulary)
     manifests = Manifests(notes=tuple(documents.notes))
     findings = list(verdict.findings)
     if not verdict.count("error"):
+        manifests.unused = ignored.grouped(each for item in documents.objects for each in ignored.fields(item.data))
         findings.extend(_fill(manifests, documents.objects, kinds))
     if any(finding.severity == "error" for finding in findings):
         raise Unsound("these objects cannot be used:", findings, documents.notes)

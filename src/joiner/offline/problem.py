@@ -4,61 +4,40 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
-from typing import Any, Final, TypeVar
+from itertools import chain
+from typing import Final
 
-from joiner.model import podrules
-from joiner.model.capacitybuffer import CapacityBuffer
+from joiner.admission.amounts import odd_amount
 from joiner.model.clusterobjects import Namespace, Service
 from joiner.model.labels import Vocabulary
-from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.model.podpolicy import LimitRange, PodDisruptionBudget, PriorityClass, RuntimeClass
+from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.podrequests import of_spec
 from joiner.model.resources import CPU, MEMORY
 from joiner.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from joiner.model.workload import (
-    DaemonSet,
-    Deployment,
-    HorizontalPodAutoscaler,
-    PodTemplate,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
-from joiner.offline import boundpods, daemonsets, ignored
-from joiner.offline.autoscalers import Autoscalers, Load
-from joiner.offline.buffers import Sources
+from joiner.model.workload import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from joiner.offline import ignored
 from joiner.offline.catalogs import PoolView
 from joiner.offline.cluster import Holdings, picture
-from joiner.offline.manifests import DEFAULT_NAMESPACE, KUBERNETES, Manifests, Unsound
-from joiner.offline.storage import completed
-from joiner.offline.workloads import (
-    WORKLOADS,
-    Rules,
-    Workload,
-    WorkloadFamilies,
-    admitted,
-    claims_of,
-    controller,
-    expand,
-    wanted,
-)
-from joiner.scheduling.engine.prepared import natural
+from joiner.offline.ignored import Ignored
+from joiner.offline.manifests import DEFAULT_NAMESPACE, Manifests
+from joiner.offline.staticpools import NONE as NO_STATIC_NODES
+from joiner.offline.staticpools import StaticNodes
+from joiner.offline.workloads import boundpods, daemonsets
+from joiner.offline.workloads.autoscalers import Load
+from joiner.offline.workloads.pending import pods_of
+from joiner.offline.workloads.storage import completed
 from joiner.scheduling.pods.defaultspread import Controller, Defaults, Selectors, with_defaults
 from joiner.scheduling.problem import Policy, PoolOption, Problem, Storage
-from joiner.state.virtualpods import WAITING, virtual_pods
+from joiner.state.snapshot import Snapshot
 
 METADATA_NAME = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
 
-PODS_MAX: Final = 1_000_000
-"""More pods than this are taken for a slip of the finger."""
-
-_NO_PODS: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
-
-W = TypeVar("W", bound="Workload | DaemonSet")
+NO_PODS: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
+"""The note about files without a pod that waits."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +51,10 @@ class PlanQuestion:
     """What had to be assumed, and what was left out."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Pods that do not wait (`namespace/name`), and what they do instead."""
+    ignored: tuple[Ignored, ...] = ()
+    """What was given and is not used, though it could change the answer; the notes tell the same in words."""
+    snapshot: Snapshot | None = None
+    """The nodes that are there with their claims and pods; nothing if there are none."""
 
     def workload(self, pod: str) -> str:
         """The workload of a pod, as people call it."""
@@ -91,34 +74,26 @@ def ask(
     policy: Policy,
     spread: Defaults | None = None,
     load: Load = "stated",
+    static: StaticNodes = NO_STATIC_NODES,
 ) -> PlanQuestion:
     """The problem that the manifests pose at that moment. Pods may be given spread constraints where they have none."""
-    rules = Rules(
-        limit_ranges=manifests.all(LimitRange),
-        priority_classes=manifests.all(PriorityClass),
-        runtime_classes=manifests.all(RuntimeClass),
-    )
-    families = WorkloadFamilies(manifests.all(ReplicaSet), manifests.all(Deployment))
-    bound, waiting, notes = _sorted_out(manifests, rules)
-    autoscalers = Autoscalers(manifests.all(HorizontalPodAutoscaler), load)
-    made, claims = _made(manifests, (*bound, *waiting), rules, families, autoscalers)
-    kept, missed = _kept_ready(manifests, rules)
-    waiting = (*waiting, *made, *kept)
-    storage, assumed = completed(_storage(manifests, claims), waiting)
+    found = pods_of(manifests, load)
+    families = found.families
+    storage, assumed = completed(_storage(manifests, found.claims), found.waiting)
     vocabulary = _vocabulary(views)
-    inferred = daemonsets.inferred(bound, manifests.all(DaemonSet))
+    inferred = daemonsets.inferred(found.bound, found.daemon_sets)
     holdings = Holdings(
         nodes=manifests.all(Node),
-        claims=manifests.all(NodeClaim),
-        pods=bound,
-        daemon_sets=(*(_admitted(each, rules) for each in manifests.all(DaemonSet)), *inferred),
+        claims=(*manifests.all(NodeClaim), *(node.claim for node in static.nodes)),
+        pods=found.bound,
+        daemon_sets=(*found.daemon_sets, *inferred),
         csi_nodes=manifests.all(CSINode),
         storage=storage,
         budgets=manifests.all(PodDisruptionBudget),
     )
     seen = picture(holdings, now, vocabulary)
     selectors = Selectors(manifests.all(Service), _controllers(manifests), families.head)
-    queue = with_defaults((*waiting, *seen.evicted), spread or {}, selectors)
+    queue = with_defaults((*found.waiting, *seen.evicted), spread or {}, selectors)
     problem = Problem(
         pods=queue,
         pools=tuple(_pool(each, seen.used) for each in views),
@@ -128,124 +103,24 @@ def ask(
         daemons=seen.daemons,
         namespaces=_namespaces(manifests, (*queue, *seen.bound)),
         storage=storage,
+        promised=static.reserved,
         policy=policy,
         vocabulary=vocabulary,
     )
     heads = {pod.key: families.head(pod) for pod in queue}
+    unused = manifests.ignored()
     said = (
-        *(() if queue else (_NO_PODS,)),
-        *autoscalers.notes,
+        *(() if queue else (NO_PODS,)),
+        *static.notes,
+        *found.notes,
         *daemonsets.note(inferred),
-        *notes,
-        *missed,
         *assumed,
         *_doubled(manifests),
         *_modest(queue, heads),
-        *ignored.notes(manifests.others, KUBERNETES),
+        *_odd_requests(queue, heads),
+        *ignored.lines(unused),
     )
-    return PlanQuestion(problem, heads, said, boundpods.reasons(manifests))
-
-
-# -- pods ----------------------------------------------------------------------------------------------------------------
-
-
-def _sorted_out(manifests: Manifests, rules: Rules) -> tuple[tuple[Pod, ...], tuple[Pod, ...], tuple[str, ...]]:
-    """The pods of the files: those that have a node, those that wait for one, and what is said about the others."""
-    bound: list[Pod] = []
-    waiting: list[Pod] = []
-    gated = 0
-    nodes = {node.name for node in manifests.all(Node)}
-    homeless = 0
-    for pod in manifests.all(Pod):
-        if podrules.is_terminal(pod):
-            continue
-        if pod.spec.node_name:
-            bound.append(pod)
-            homeless += pod.spec.node_name not in nodes
-        elif pod.spec.scheduling_gates:
-            gated += 1
-        elif podrules.is_active(pod) and not podrules.is_daemon(pod) and not podrules.is_mirror(pod):
-            waiting.append(_waiting(pod, rules))
-    said = (
-        (gated, "{} held back by scheduling gates and not planned for"),
-        (homeless, "{} bound to nodes that are not in these files; they are passed over"),
-    )
-    return tuple(bound), tuple(waiting), tuple(text.format(_counted(count)) for count, text in said if count)
-
-
-def _counted(count: int) -> str:
-    return "1 pod is" if count == 1 else f"{count} pods are"
-
-
-def _waiting(pod: Pod, rules: Rules) -> Pod:
-    if pod.metadata.uid:  # it comes from an API server, which has seen to everything
-        return replace(pod, status=replace(pod.status, phase="Pending", conditions=WAITING.conditions))
-    metadata = replace(pod.metadata, uid=f"Pod/{natural(pod.key)}")
-    return replace(pod, metadata=metadata, spec=admitted(pod.spec, pod.metadata.namespace, rules), status=WAITING)
-
-
-def _made(
-    manifests: Manifests,
-    known: Iterable[Pod],
-    rules: Rules,
-    families: WorkloadFamilies,
-    autoscalers: Autoscalers,
-) -> tuple[tuple[Pod, ...], tuple[PersistentVolumeClaim, ...]]:
-    """The pods that workloads would still make, and the volume claims that come with them."""
-    living: dict[tuple[str, str, str], list[Pod]] = {}
-    for pod in known:
-        if podrules.is_active(pod):
-            living.setdefault(families.head(pod), []).append(pod)
-    pods: list[Pod] = []
-    claims: list[PersistentVolumeClaim] = []
-    for kind in WORKLOADS:
-        for workload in manifests.all(kind):
-            if controller(workload) is not None and _is_known(manifests, workload):
-                continue  # its owner is among the files and is expanded instead
-            head = (kind.kind, workload.metadata.namespace, workload.name)
-            scaled = autoscalers.scaled(workload)
-            _check_number(kind.kind, workload.name, wanted(scaled))
-            missing = expand(_admitted(scaled, rules), living.get(head, ()))
-            pods.extend(missing)
-            claims.extend(claims_of(workload, missing))
-    return tuple(pods), tuple(claims)
-
-
-def _check_number(kind: str, name: str, count: int) -> None:
-    if count > PODS_MAX:
-        raise Unsound(
-            f"{kind} {name} wants {count:,} pods; plans are made for at most {PODS_MAX:,}: check its replicas"
-        )
-
-
-def _kept_ready(manifests: Manifests, rules: Rules) -> tuple[tuple[Pod, ...], tuple[str, ...]]:
-    """The virtual pods of buffers, and which buffers imitate something that is not there."""
-    workloads = (each for kind in WORKLOADS for each in manifests.all(kind))
-    sources = Sources(manifests.all(PodTemplate), (_admitted(each, rules) for each in workloads))
-    pods: list[Pod] = []
-    missed: list[str] = []
-    for buffer in manifests.all(CapacityBuffer):
-        _check_number(buffer.kind, buffer.name, buffer.spec.replicas or 0)
-        made = virtual_pods(buffer, sources)
-        if made is None:
-            missed.append(f"CapacityBuffer {buffer.name} keeps room for pods like an object that is not in these files")
-        pods.extend(made or ())
-    return tuple(pods), tuple(missed)
-
-
-def _is_known(manifests: Manifests, workload: Workload) -> bool:
-    owner = controller(workload)
-    return owner is not None and any(
-        kind.kind == owner.kind and manifests.get(kind, f"{workload.metadata.namespace}/{owner.name}") is not None
-        for kind in WORKLOADS
-    )
-
-
-def _admitted(workload: W, rules: Rules) -> W:
-    template: Any = workload.spec.template
-    spec = admitted(template.spec, workload.metadata.namespace, rules)
-    changed: Any = replace(workload.spec, template=replace(template, spec=spec))
-    return replace(workload, spec=changed)
+    return PlanQuestion(problem, heads, said, boundpods.reasons(manifests), unused, seen.snapshot)
 
 
 def _controllers(manifests: Manifests) -> tuple[Controller, ...]:
@@ -283,6 +158,21 @@ def _modest(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> I
                 f"{len(modest)} of {len(pods)} pods request no {' and no '.join(names)} ({ignored.listed(workloads)}):"
                 " they take none in this plan, so it may look cheaper than it will be; give them resources.requests"
             )
+
+
+def _odd_requests(pods: Sequence[Pod], heads: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:
+    """Requests that cannot be meant, such as 512m of memory."""
+    found: dict[str, dict[str, None]] = {}
+    seen: set[int] = set()
+    for pod in pods:
+        if id(pod.spec) not in seen:
+            seen.add(id(pod.spec))
+            asked = (each.resources.requests.items() for each in (*pod.spec.containers, *pod.spec.init_containers))
+            for name, amount in chain.from_iterable(asked):
+                if odd := odd_amount(name, amount):
+                    found.setdefault(odd, {})["{} {}".format(*_short(heads[pod.key]))] = None
+    for odd, workloads in sorted(found.items()):
+        yield f"{ignored.listed(workloads)}: requests {odd}"
 
 
 def _short(head: tuple[str, str, str]) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """What an API server would say about manifests: every problem of every object, with its file and line."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -35,7 +36,8 @@ class Validation:
     findings: tuple[Finding, ...]
     files: int
     checked: int
-    passed_over: int
+    passed_over: Counter[str]
+    """How many objects of other kinds there are, by kind: they were not looked at."""
 
     def count(self, severity: str) -> int:
         """How many findings are of a severity."""
@@ -52,14 +54,15 @@ class Validation:
 def examine(manifests: Documents, kinds: Kinds, vocabulary: Vocabulary) -> Validation:
     """Judge every object that is ours, and what they are together."""
     findings = [_unreadable(problem) for problem in manifests.problems]
-    others = 0
+    others: Counter[str] = Counter()
     for item in manifests.objects:
         normal, noted = normalise(item.data)
         problems = (*noted, *judge(normal, kinds, vocabulary))
         findings.extend(finding(item, problem) for problem in problems)
-        others += not problems and not _is_ours(item, kinds)
+        if not problems and not _is_ours(item, kinds):
+            others[str(item.data.get("kind"))] += 1
     findings.extend(_twins(item for item in manifests.objects if _is_ours(item, kinds)))
-    return Validation((), manifests.files, len(manifests.objects) - others, others).plus(findings)
+    return Validation((), manifests.files, len(manifests.objects) - others.total(), others).plus(findings)
 
 
 def _is_ours(item: Document, kinds: Kinds) -> bool:

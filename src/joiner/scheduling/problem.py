@@ -60,6 +60,8 @@ class Policy(Value):
 
     preferences: Literal["Respect", "Ignore"] = "Respect"
     min_values: Literal["Strict", "BestEffort"] = "Strict"
+    planning: Literal["Cheapest", "FirstFit"] = "Cheapest"
+    """Whether the cheapest of many plans is taken, or the one that serves pods in turn and fills each node, as Karpenter's."""
     types_max: int = 600
     """How many instance types a claim may name."""
     reserved_capacity: bool = True

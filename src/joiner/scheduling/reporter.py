@@ -1,4 +1,4 @@
-"""Who wants to know how a plan came about hears of every way of planning that is tried, as it happens."""
+"""The attempts at a plan, as they happen: each planner that is tried, and its outcome."""
 
 from typing import Final, Protocol
 
@@ -30,7 +30,7 @@ class Attempt(Value):
 
 
 class Reporter(Protocol):
-    """Somebody who listens while a plan is made. Nothing that it does can change the plan."""
+    """A listener to the planning of one problem. Nothing that it does can change the plan."""
 
     def trying(self, planner: str) -> None:
         """A way of planning begins."""

@@ -1,8 +1,8 @@
-"""Two dials that trade a little money for plans that are easier to live with; both are off unless a policy turns them.
+"""Two settings that trade a little money for plans that are easier to operate; both are off unless a policy sets them.
 
-The *node price* keeps plans from shattering into many tiny nodes: when plans are compared every node is charged something on
+The *node price* keeps plans from consisting of many tiny nodes: when plans are compared every node is charged something on
 top of its price. It only chooses among plans that cost no more than first fit's. The *spot width* keeps spot nodes from being
-tied to a handful of instance types, all of which may be gone at once; see `spotwidth.py`.
+tied to a handful of instance types, all of which may be gone at once; see `planners/spotflexibility.py`.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -10,7 +10,7 @@ AT_ONCE: Final = 500
 
 
 class Trace:
-    """The last lines for people, a digest of all of them for comparing, and every line for whoever asks for it."""
+    """The last lines for people, a digest of all of them for comparing, and every line for a sink, if there is one."""
 
     def __init__(self, last: int = 400, sink: Callable[[str], None] | None = None) -> None:
         self.last: deque[str] = deque(maxlen=last)

@@ -19,21 +19,21 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 EPOCH: Final = datetime(2030, 1, 7, tzinfo=UTC)
-"""When a world begins, if nobody says otherwise: a Monday at midnight."""
+"""When a world begins, unless another time is given: a Monday at midnight."""
 MOST_ROUNDS: Final = 1_000_000
-"""So many rounds at one moment mean that somebody goes round in circles."""
+"""So many rounds at one moment mean that a task goes round in circles."""
 
 
 class Deadlock(RuntimeError):
-    """Everybody waits and nothing will ever happen."""
+    """All tasks wait and nothing will ever happen."""
 
 
 class Standstill(RuntimeError):
-    """Somebody is always ready, and time never moves on."""
+    """A task is always ready, and time never moves on."""
 
 
 class _Turn(Handle):
-    """A handle made with less ado: there are tens of thousands in a run, and nobody debugs this loop."""
+    """A handle made with less ado: there are tens of thousands in a run, and this loop is not debugged."""
 
     __slots__ = ()
 
@@ -159,7 +159,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self.raise_what_broke()
 
     def raise_what_broke(self) -> None:
-        """Raise the error that nobody else would have heard of, if there is one."""
+        """Raise the error of a task that no other task awaits, if there is one."""
         if self._broken is not None:
             error, self._broken = self._broken, None
             raise error
@@ -204,14 +204,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 turns[place] = handle
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """An error that nobody would hear of ends the run."""
+        """An error of a task that no other task awaits ends the run."""
         if self._broken is None:
             error = context.get("exception")
             self._broken = error if isinstance(error, BaseException) else RuntimeError(context["message"])
             self._broken.add_note(_described(context))
 
     def _write_to_self(self) -> None:
-        """There is nobody else to wake the loop."""
+        """There is no other thread to wake the loop."""
 
     def _process_events(self, event_list: Any) -> None:
         """There are no files to watch."""
@@ -230,7 +230,7 @@ def pause(seconds: float) -> Awaitable[None]:
 
 
 class VirtualClock:
-    """The time of day in a virtual world: an epoch, the time of the loop, and the steps that somebody gave it."""
+    """The time of day in a virtual world: an epoch, the time of the loop, and the steps by which it was set."""
 
     def __init__(self, loop: VirtualLoop, epoch: datetime = EPOCH) -> None:
         self._loop = loop

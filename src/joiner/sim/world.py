@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Final
 
 from joiner.assembly import Joiner, Spread
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.provider import CloudProvider, NodeClasses
 from joiner.kube.client import Client, Key
@@ -31,6 +32,9 @@ from joiner.sim import workloads
 from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.cloud.cloud import CloudMeddler, PretendCloud
+from joiner.sim.cloud.ec2 import door
+from joiner.sim.cloud.ec2.events import Events
+from joiner.sim.cloud.ec2.world import NODECLAIM, NODECLAIM_UID, Account
 from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.kubelet import assembly
@@ -43,7 +47,7 @@ from joiner.sim.volumes.provisioner import controllers as volume_people
 
 JOINER: Final = "joiner"
 KINDS: Final[tuple[type[KubeObject], ...]] = (
-    NodePool, NodeClaim, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass,
+    NodePool, NodeClaim, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass, EC2NodeClass,
     Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, PodTemplate,
     Node, CSINode, Namespace, Event,
     PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment,
@@ -79,7 +83,9 @@ class World:
         cloud_meddler: CloudMeddler | None = None,
         history: int = 2_000,
         failed: Failure = lambda controller, key, error: None,
+        open_account: Callable[[PretendCloud], Account] | None = None,
     ) -> None:
+        """With `open_account` the cloud is EC2 as an account sees it, and the provider is `aws`; else it is `kwok`."""
         self.seed = seed
         self.options = options or Options()
         self.trace = trace if trace is not None else Trace()
@@ -89,6 +95,12 @@ class World:
         self.cloud = PretendCloud(
             clock=self.clock, random=self.random("cloud"), trace=self.trace, pace=pace, meddler=cloud_meddler
         )
+        self.account: Account | None = None
+        self.events: Events | None = None
+        if open_account is not None:
+            self.account = open_account(self.cloud)
+            self.events = Events(self.account, door.QUEUE)
+            self.account.asked.append(self._asked)
         self.user = self.server.client("user")
         self.restarts = 0
         self.removals: Counter[str] = Counter()
@@ -105,7 +117,7 @@ class World:
         return Random(f"{self.seed}/{name}")
 
     def _people(self) -> Manager:
-        """Everybody who is neither the server, the cloud nor us."""
+        """Kubelets, scheduler, workload and volume controllers: all but the server, the cloud and our controllers."""
         client = self.server.client("people")
         informers = Informers(client, _indexes(workloads.INDEXES, assembly.INDEXES, VOLUME_INDEXES))
         return Manager(
@@ -139,7 +151,7 @@ class World:
         self.server.load(things)
 
     async def start(self) -> None:
-        """Let everybody begin."""
+        """Start all of them."""
         self._tasks.start("people", self._outside.run())
         self._begin()
 
@@ -157,13 +169,32 @@ class World:
         self._running = asyncio.get_running_loop().create_task(self.joiner.run(), name=f"joiner {self.restarts}")
 
     def _connect(self, node_classes: NodeClasses, client: Client, tasks: Tasks) -> CloudProvider:
+        if self.account is not None:
+            return door.connect(self.account, node_classes=node_classes, clock=self.clock, client=client, tasks=tasks)
         return PretendProvider(self.cloud, node_classes=node_classes, clock=self.clock)
+
+    def _asked(self, tags: Mapping[str, str], machines: Sequence[Mapping[str, str]]) -> None:
+        """Tell the watchers of purchases of the claim that a fleet is asked for."""
+        claim = self.server.find(NodeClaim, tags.get(NODECLAIM, ""))
+        if claim is not None and claim.metadata.uid == tags.get(NODECLAIM_UID):
+            for watcher in self.cloud.asked:
+                watcher(claim, tuple(machines))
 
     async def restart(self) -> None:
         """Throw away the controllers at whatever they wait for, with all they remember, and build them anew."""
         await self._end()
         self.restarts += 1
         self._begin()
+
+    async def leave(self) -> None:
+        """End the controllers until they come back or are restarted."""
+        await self._end()
+
+    async def come_back(self) -> None:
+        """Build the controllers anew, if there are none."""
+        if self._running is None:
+            self.restarts += 1
+            self._begin()
 
     async def _end(self) -> None:
         if self._running is None:
@@ -181,13 +212,13 @@ class World:
         self._running = None
 
     async def stop(self) -> None:
-        """End everybody, us first."""
+        """End all of them, our controllers first."""
         await self._end()
         await self._tasks.close()
         self.healthy()
 
     def healthy(self) -> None:
-        """Raise what went wrong behind everybody's back, if anything did."""
+        """Raise the error of a background task, if there was one."""
         if self._broken is not None:
             raise self._broken
         if self._running is not None and self._running.done():

@@ -36,15 +36,26 @@ class SettledClaim(NamedTuple):
     """What became of a claim that we wrote."""
 
     claim: str
-    launched: bool
-    """Whether it got its machine, or is gone without one."""
+    launched: bool | None
+    """Whether it got its machine, or is gone without one; nothing if there never was such a claim."""
+
+
+class _Nomination(NamedTuple):
+    """Since when and until when a node is left alone."""
+
+    since: datetime
+    until: datetime
+
+    def holds(self, now: datetime) -> bool:
+        """Whether it is now; the clock may have been set back since."""
+        return abs(now - self.since) < self.until - self.since
 
 
 class Bookkeeping:
     """The bookkeeping. Names of claims stand for themselves and for their nodes."""
 
     def __init__(self) -> None:
-        self._nominated: dict[str, datetime] = {}
+        self._nominated: dict[str, _Nomination] = {}
         self._times: dict[PodKey, PodTimes] = {}
         self._promised: dict[str, dict[PodKey, None]] = {}
         self._reserved: dict[str, int] = {}
@@ -58,15 +69,16 @@ class Bookkeeping:
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
-    def nominate(self, name: str, until: datetime) -> None:
+    def nominate(self, name: str, until: datetime, now: datetime) -> None:
         """Pods were promised room there: it is not disrupted until then."""
         known = self._nominated.get(name)
-        self._nominated[name] = until if known is None else max(until, known)
+        if known is None or not known.holds(now) or known.until < until:
+            self._nominated[name] = _Nomination(now, until)
 
     def is_nominated(self, name: str, now: datetime) -> bool:
         """Whether pods were promised room there not long ago."""
-        until = self._nominated.get(name)
-        return until is not None and now < until
+        known = self._nominated.get(name)
+        return known is not None and known.holds(now)
 
     def forget(self, name: str) -> None:
         """The claim or node is gone."""
@@ -79,12 +91,19 @@ class Bookkeeping:
         """We wrote a claim: listeners will be told what became of it."""
         self._launching.add(claim)
 
+    def never_was(self, claim: str) -> None:
+        """A claim that we may have written was not: nothing is learned from it."""
+        self._settle(claim, None)
+
     def launched(self, claim: str, *, failed: bool = False) -> None:
         """A claim got its machine, or is gone without one."""
+        self._settle(claim, not failed)
+
+    def _settle(self, claim: str, launched: bool | None) -> None:
         if claim in self._launching:
             self._launching.discard(claim)
             for listener in self.on_settled:
-                listener(SettledClaim(claim, not failed))
+                listener(SettledClaim(claim, launched))
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

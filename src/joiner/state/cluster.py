@@ -6,9 +6,9 @@ all of it but the bookkeeping is there again as soon as the objects have been li
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from joiner.model import labels, podrules
+from joiner.model import labels, podrequests, podrules, resources
 from joiner.model.claimconditions import REGISTERED
 from joiner.model.clusterobjects import Namespace
 from joiner.model.conditions import AWAITING_RECONCILIATION, find, is_true
@@ -45,6 +45,14 @@ REST_MOST: Final = timedelta(hours=1)
 _NO_LIMITS: Final[Mapping[str, int]] = {}
 
 
+class _Unseen(NamedTuple):
+    """A claim that we wrote and that no watch has told of."""
+
+    written: datetime
+    doubted: bool
+    """Whether it is not known that it was written: the answer was lost."""
+
+
 class _Slot:
     """The nodes and claims that have one provider id: one of each, unless something is wrong."""
 
@@ -66,7 +74,7 @@ class Cluster:
         self._managed = managed
         self._nodes: dict[str, Node] = {}
         self._claims: dict[str, NodeClaim] = {}
-        self._unseen: dict[str, datetime] = {}
+        self._unseen: dict[str, _Unseen] = {}
         self._slots: dict[str, _Slot] = {}
         self._node_at: dict[str, str] = {}
         self._claim_at: dict[str, str] = {}
@@ -136,6 +144,8 @@ class Cluster:
             self._bookkeeping.launched(name, failed=claim is None)
         if claim is None:
             if self._claims.pop(name, None) is not None:
+                if old is not None and is_true(old.status.conditions, REGISTERED):
+                    self._disappoint(name)
                 self._bookkeeping.forget(name)
         else:
             self._claims[name] = claim
@@ -238,25 +248,31 @@ class Cluster:
 
     # -- what we did --------------------------------------------------------------------------------------------------
 
-    def created(self, claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> None:
-        """A claim was written for these pods. It counts at once, though no watch has told of it yet."""
+    def created(self, claim: NodeClaim, pods: Iterable[Pod], now: datetime, *, doubted: bool = False) -> None:
+        """A claim was written for these pods, or may have been. It counts at once, though no watch has told of it yet."""
         self._bookkeeping.launching(claim.name)
         known = self._claims.get(claim.name)
         if known is not None and known.status.provider_id:  # the watch was faster than the answer
             self._bookkeeping.launched(claim.name)
         if known is None:
             self._fold_claim(("", claim.name), claim)
-            self._unseen[claim.name] = now
+            self._unseen[claim.name] = _Unseen(now, doubted)
         for pod in pods:
             self.promise(pod, claim.name, now)
 
-    def unseen(self, before: datetime) -> tuple[str, ...]:
-        """Claims that were written before that moment and that no watch has told of, by name."""
-        return tuple(sorted(name for name, written in self._unseen.items() if written <= before))
+    def unseen(self, now: datetime, age: timedelta) -> tuple[str, ...]:
+        """Claims that were written so long ago and that no watch has told of, by name. Clocks may be set back."""
+        return tuple(sorted(name for name, each in self._unseen.items() if abs(now - each.written) >= age))
+
+    def has_unseen(self, pool: str) -> bool:
+        """Whether claims of a pool count that no watch has told of."""
+        return any(name in self._unseen for name in self._of_pool.get(pool, ()))
 
     def forget_unseen(self, name: str) -> None:
-        """A claim that no watch has told of is gone: it was deleted before the cache saw it."""
+        """A claim that no watch has told of is gone: it was deleted before the cache saw it, or never was there."""
         if name in self._unseen:
+            if self._unseen[name].doubted:
+                self._bookkeeping.never_was(name)
             self._fold_claim(("", name), None)
 
     def promise(self, pod: Pod, claim: str, now: datetime) -> None:
@@ -270,12 +286,28 @@ class Cluster:
         if claim in self._claim_at:
             self._touch(self._claim_at[claim])
 
+    def _disappoint(self, claim: str) -> None:
+        """The node of a claim had joined and is gone: pods that it did not take meanwhile remember that."""
+        for pod in self.promised(claim):
+            times = self._bookkeeping.times((pod.metadata.namespace, pod.name))
+            if times is not None and times.uid == pod.metadata.uid:
+                times.disappointed += 1
+
     def _is_disappointed(self, pod: Pod, claim: str) -> bool:
         times = self._bookkeeping.times((pod.metadata.namespace, pod.name))
         before = self._claims.get(times.claim) if times is not None and times.claim != claim else None
-        return before is not None and is_true(before.status.conditions, REGISTERED)
+        return (
+            before is not None
+            and is_true(before.status.conditions, REGISTERED)
+            and not self._is_full(before, podrequests.of_pod(pod))
+        )
 
-    def rests_until(self, pod: Pod) -> datetime | None:
+    def _is_full(self, claim: NodeClaim, wanted: Resources) -> bool:
+        """Whether others took the room of a pod on the node of a claim: then they wait no more, and nothing is wrong with it."""
+        taken = resources.add(*(each.requests for each in self._pods.on(claim.status.node_name)))
+        return not resources.fits(resources.add(wanted, taken), claim.status.allocatable)
+
+    def rests_until(self, pod: Pod, now: datetime) -> datetime | None:
         """Until when nothing is bought for a pod, because nodes that were did not take it, once and again.
 
         Their catalogue or their node is wrong about what such nodes have, and buying more of them at once would only cost money.
@@ -286,6 +318,7 @@ class Cluster:
             or times.uid != pod.metadata.uid
             or times.disappointed < DISAPPOINTMENTS_ALLOWED
             or times.promised_at is None
+            or times.promised_at > now  # the clock was set back
         ):
             return None
         doublings = min(times.disappointed - DISAPPOINTMENTS_ALLOWED, 10)
@@ -296,15 +329,15 @@ class Cluster:
         found = (self._pods.get(key) for key in self._bookkeeping.promised(claim))
         return tuple(pod for pod in found if pod is not None and not pod.spec.node_name)
 
-    def nominate(self, name: str, until: datetime) -> None:
-        """Pods were promised room on a node, or on the node of a claim: it is left alone until then."""
-        self._bookkeeping.nominate(self._known_as(name), until)
+    def nominate(self, name: str, until: datetime, now: datetime) -> None:
+        """Pods were promised room on a node, or on the node of a claim: it is left alone from now until then."""
+        self._bookkeeping.nominate(self._known_as(name), until, now)
 
-    def nominate_all(self, plan: Plan, pods: Mapping[str, Pod], until: datetime) -> None:
+    def nominate_all(self, plan: Plan, pods: Mapping[str, Pod], until: datetime, now: datetime) -> None:
         """Nominate the nodes that a plan gives to any of these pods, by their name in the plan."""
         for name, placed in plan.placements.items():
             if any(pod in pods for pod in placed):
-                self.nominate(name, until)
+                self.nominate(name, until, now)
 
     def record(self, plan: Plan, pods: Mapping[str, Pod], now: datetime, until: datetime) -> tuple[timedelta, ...]:
         """Remember what a plan gives these pods; tells how long those had waited that no plan had tried before."""
@@ -318,7 +351,7 @@ class Cluster:
                 waited.append(now - times.seen)
             if key in placed and times.schedulable is None:
                 times.schedulable = now
-        self.nominate_all(plan, pods, until)
+        self.nominate_all(plan, pods, until, now)
         unlaunched = {each.name for each in self.snapshot(now).unlaunched}
         for name, keys in plan.placements.items():
             for key in keys:

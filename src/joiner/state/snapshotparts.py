@@ -67,19 +67,19 @@ class SnapshotParts:
         if new.node is not None and (new.deleting or new.name != new.node.name):
             self._elsewhere[key] = None
 
-    def _count(self, each: StateNode, sign: int) -> None:
+    def _count(self, node: StateNode, sign: int) -> None:
         """What the pools have, as exact sums: what is taken out again leaves nothing behind."""
-        if each.deleting or not each.nodepool:
+        if node.deleting or not node.nodepool:
             return
-        used = self._used.setdefault(each.nodepool, {})
-        for name, amount in each.pool_usage.items():
+        used = self._used.setdefault(node.nodepool, {})
+        for name, amount in node.pool_usage.items():
             total = used.get(name, 0) + sign * amount
             if total:
                 used[name] = total
             else:
                 del used[name]
         if not used.get(NODES):
-            del self._used[each.nodepool]
+            del self._used[node.nodepool]
 
     def nodes(self) -> tuple[StateNode, ...]:
         """Everything, by name."""
@@ -123,5 +123,5 @@ class SnapshotParts:
         return dict(sorted(self._used.get(pool, {}).items()))
 
 
-def _place(each: StateNode | None) -> ExistingNode | None:
-    return None if each is None or each.deleting else each.existing
+def _place(node: StateNode | None) -> ExistingNode | None:
+    return None if node is None or node.deleting else node.existing

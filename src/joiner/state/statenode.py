@@ -137,7 +137,8 @@ class NodeWithClaim:
 
     def taints(self) -> tuple[Taint, ...]:
         """What pods must tolerate, without what goes away by itself while the node starts."""
-        found = self._believed.spec.taints
+        # What consolidation would rather leave empty is still a place: buying a node instead would be worse.
+        found = taints.without(self._believed.spec.taints, (taints.TO_BE_REMOVED,))
         if self.claim is None or (self.initialized and not is_true(self.claim.status.conditions, REBOOTING)):
             return found
         passing = (*self.claim.spec.startup_taints, taints.REBOOTING)

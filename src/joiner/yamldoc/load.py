@@ -25,7 +25,7 @@ def documents(text: str, source: str, *, pure: bool = False) -> Loaded:
 
 
 class _PlacesInJson(LinePlaces):
-    """The JSON reader tells no lines, so the text is read once more, as YAML, when somebody asks for one."""
+    """The JSON reader tells no lines, so the text is read once more, as YAML, when a line is asked for."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -12,10 +12,11 @@ import yaml
 from joiner.admission.defaults import with_defaults
 from joiner.admission.kinds import CORE_KINDS
 from joiner.admission.schema import schema_of
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 
 FOLDER = Path(__file__).parents[3] / "charts" / "joiner-crds" / "templates"
-KINDS = CORE_KINDS.plus(KWOKNodeClass)
+KINDS = CORE_KINDS.plus(KWOKNodeClass, EC2NodeClass)
 _PYTHON = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
 
@@ -75,7 +76,7 @@ def _constraints(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, bool
     elif isinstance(value, list):
         keys = schema.get("x-kubernetes-list-map-keys")
         identities = [repr([item.get(key) for key in keys] if keys else item) for item in value]
-        yield "items", len(value) > schema.get("maxItems", len(value))
+        yield "items", not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
         yield "repeated", "x-kubernetes-list-type" in schema and len(set(identities)) < len(identities)
     elif isinstance(value, dict):
         yield "properties", len(value) > schema.get("maxProperties", len(value))

@@ -1,34 +1,17 @@
 """Good and bad objects: one table for the offline judge, for a CEL engine, and for whoever else judges objects."""
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
-Document = dict[str, Any]
+from tests.unit.admission import ec2table
+from tests.unit.admission.rows import Bad, Document, document
+
 OVERLAY = "karpenter.sh/v1alpha1", "NodeOverlay"
 SETTINGS = "karpenter.sh/v1alpha1", "InstanceType"
 
 
-class Bad(NamedTuple):
-    """An object that must be refused: where it is wrong, who sees it, and what is suggested."""
-
-    case: str
-    document: Any
-    path: str
-    by: str = "schema"
-    """`schema` and `rule` are seen by an API server too; `judge` is what only we see."""
-    nearest: str | None = None
-    words: str = ""
-    old: Any = None
-    problems: int = 1
-    """How many problems there are, where one mistake breaks several rules."""
-
-
 def requirement(key: str = "example.com/team", operator: str = "In", values: Any = ("a",), **more: Any) -> Document:
     return {"key": key, "operator": operator, "values": list(values), **more}
-
-
-def document(api_version: str, kind: str, spec: Any = None, **more: Any) -> Document:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "some"}, "spec": spec or {}, **more}
 
 
 REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
@@ -160,6 +143,7 @@ GOOD: dict[str, Document] = {
     "a buffer for a workload": buffer(
         scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, percentage=20
     ),
+    **ec2table.GOOD,
     "the smallest KWOK class": kwok(),
     "a KWOK class that says everything": kwok(
         nodeRegistrationDelay="5s",
@@ -637,6 +621,7 @@ BAD = [
     *BAD_OVERLAYS,
     *BAD_SETTINGS,
     *BAD_OTHERS,
+    *ec2table.BAD,
     *BAD_IDENTITIES,
 ]
 FOREIGN = [
@@ -645,7 +630,6 @@ FOREIGN = [
     ("cluster.x-k8s.io/v1beta1", "Machine"),
     ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"),
     ("hypershift.openshift.io/v1beta1", "NodePool"),
-    ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     ("karpenter.azure.com/v1beta1", "AKSNodeClass"),
     ("karpenter.k8s.gcp/v1alpha1", "GCENodeClass"),
 ]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from tests.unit.admission import server
+from tests.unit.admission.rows import Bad, Document, document
 from tests.unit.admission.server import KINDS, SCHEMAS, Verdict
-from tests.unit.admission.table import BAD, GOOD, Bad, Document, claim, document, kwok, overlay, pool
+from tests.unit.admission.table import BAD, GOOD, claim, kwok, overlay, pool
 from tools import gen_crds
 
 from joiner.admission.crd import crd, crds
@@ -133,6 +134,7 @@ NAMES = [
     ("NodeOverlay", "nodeoverlays", "Cluster", ["overlays"], ["karpenter"]),
     ("InstanceType", "instancetypes", "Cluster", None, ["karpenter"]),
     ("CapacityBuffer", "capacitybuffers", "Namespaced", ["cb"], None),
+    ("EC2NodeClass", "ec2nodeclasses", "Cluster", ["ec2nc", "ec2ncs"], ["karpenter"]),
     ("KWOKNodeClass", "kwoknodeclasses", "Cluster", ["kwoknc", "kwokncs"], ["karpenter"]),
 ]
 

@@ -3,15 +3,17 @@ from typing import Any
 
 import pytest
 from tests.unit.admission import table
-from tests.unit.admission.table import BAD, FOREIGN, GOOD, Bad, document, overlay, pool, requirement, settings
+from tests.unit.admission.rows import Bad, document
+from tests.unit.admission.table import BAD, FOREIGN, GOOD, overlay, pool, requirement, settings
 
 from joiner import yamldoc
 from joiner.admission.kinds import CORE_KINDS
 from joiner.admission.validate import judge, normalise
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model.labels import Vocabulary
 
-KINDS = CORE_KINDS.plus(KWOKNodeClass)
+KINDS = CORE_KINDS.plus(KWOKNodeClass, EC2NodeClass)
 VOCABULARY = Vocabulary().extended(restricted_domains=["karpenter.kwok.sh"])
 FILE = Path(__file__).parents[2] / "data" / "admission" / "design-examples.yaml"
 EXAMPLES = yamldoc.documents(FILE.read_text(encoding="utf-8"), FILE.name)
@@ -104,6 +106,18 @@ def test_values_of_an_operator_without_values_are_only_odd() -> None:
     raw = pool(requirement(operator="Exists"), requirement("karpenter.sh/capacity-type", values=["spot", "cheap"]))
 
     assert [problem.severity for problem in judge(raw, KINDS, VOCABULARY)] == ["warning", "warning"]
+
+
+@pytest.mark.parametrize(("text", "wrong"), [("10 minutes", True), ("-1s", True), ("Never", True), ("0s", False)])
+def test_an_annotation_that_cannot_be_read_is_told_and_the_pool_can_be_used(text: str, wrong: bool) -> None:
+    raw = pool(requirement())
+    raw["metadata"] = {**raw["metadata"], "annotations": {"joiner.dev/eviction-cost": text}}
+    problems = judge(raw, KINDS, VOCABULARY)
+
+    assert [(each.path, each.severity) for each in problems] == [
+        ("metadata.annotations[joiner.dev/eviction-cost]", "warning")
+    ] * wrong
+    assert all(f"{text!r}: allowed is a duration of 0s or more" in each.message for each in problems)
 
 
 CLASS_LABEL = "karpenter.kwok.sh/kwoknodeclass"

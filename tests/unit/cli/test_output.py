@@ -80,3 +80,21 @@ def test_json_and_yaml_hold_the_same_data(capsys: pytest.CaptureFixture[str]) ->
 
     output.data({"on": "yes", "é": [1]}, output.YAML)
     assert capsys.readouterr().out == "'on': 'yes'\né:\n- 1\n"
+
+
+WIDE = """
+from joiner.cli.output import TableColumn, Table, table
+words = " ".join(f"word{n}" for n in range(30))
+columns = (TableColumn("NAME"), TableColumn("PODS", right=True), TableColumn("WHERE"))
+table(Table(columns, (("web", "1234567", words), ("b", "1", "x"))))
+"""
+
+
+def test_a_long_text_is_wrapped_at_the_width_of_a_terminal_and_numbers_stay_whole() -> None:
+    lines = [line.rstrip() for line in on_a_terminal(WIDE, {"NO_COLOR": "1"}).splitlines()]
+
+    assert max(map(len, lines)) <= 80
+    assert lines[1].startswith("web   1234567  word0 word1 ")
+    assert lines[2].startswith(" " * 15 + "word")
+    assert " ".join(" ".join(line[15:] for line in lines[1:-1]).split()) == " ".join(f"word{n}" for n in range(30))
+    assert lines[-1] == "b           1  x"

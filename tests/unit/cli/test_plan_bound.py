@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from joiner.cli.main import cli
 from joiner.cli.plan import manifests as planned
-from joiner.offline import planreport
+from joiner.offline.report import plan as planreport
 
 MANIFESTS = """\
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -108,7 +108,7 @@ def test_beside_the_bound_stands_what_came_of_each_way_of_planning(manifests: st
     assert "Ways to plan that were tried\nPLANNER" in drawn.output
     best = min(each["hourly"] for each in told["attempts"] if each["outcome"] == "complete")
     assert best == pytest.approx(told["summary"]["hourly"])
-    assert "first-fit" in [each["planner"] for each in told["attempts"]]
+    assert "first-fit" in [each["planner"].partition(",")[0] for each in told["attempts"]]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,10 @@ def test_running_pods_count_for_their_deployment_without_its_replica_set(
         pytest.param("CronJob", "batch/v1", "CronJob x is passed over: the Jobs it starts at its hours", id="CronJob"),
         pytest.param("ScaledObject", "keda.sh/v1alpha1", "the replicas that workloads state", id="KEDA"),
         pytest.param(
-            "Rollout", "argoproj.io/v1alpha1", "know nothing of argoproj.io/v1alpha1 Rollout", id="a stranger"
+            "Rollout",
+            "argoproj.io/v1alpha1",
+            "plans do not read such objects, and pods that they make are not planned for",
+            id="a stranger",
         ),
         pytest.param("Deploymnet", "apps/v1", "did you mean Deployment?", id="a slip"),
         pytest.param(
@@ -364,3 +367,15 @@ def test_a_wish_that_was_given_up_is_told() -> None:
     assert found["givenUp"][0]["wishes"][0].startswith(wish)
     assert f"Pod choosy     1  {wish}" in table
     assert f"it gave up: {wish}" in story
+
+
+# -- amounts that cannot be meant ----------------------------------------------------------------------------------------
+
+
+def test_requests_that_cannot_be_meant_are_named_once_for_all_their_workloads() -> None:
+    workloads = [deployment(name).replace("memory: 1Gi", "memory: 512m") for name in ("web", "shop")]
+
+    said = notes(*workloads)
+
+    assert "Deployment shop, Deployment web: requests 512m of memory is less than 1Mi" in said
+    assert said.count("less than 1Mi") == 1

@@ -10,8 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from joiner.cli.main import cli
+from joiner.cli.simulate.progress import StoryProgress
 from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.kube.client import Key
+from joiner.sim.story.format import read
+from joiner.sim.story.player import play
 
 STORY = """
 story: two pods get a node
@@ -219,3 +222,71 @@ def test_a_hunt_that_is_stopped_shows_what_it_found_so_far(tmp_path: Path) -> No
     assert hunt.returncode == 130
     assert "of 999 seeds; this is what was found so far" in said
     assert json.loads(found)["seeds"] < 999
+
+
+def test_another_catalogue_can_be_played(story: Path) -> None:
+    def types(*options: str) -> set[str]:
+        return {
+            each["instanceType"] for each in json.loads(simulate(str(story), "-o", "json", *options).output)["machines"]
+        }
+
+    assert types("--instance-types", "kwok").isdisjoint(types())
+    assert "there are small, kwok" in simulate(str(story), "--instance-types", "ec2/nowhere").output
+
+
+def test_what_is_passed_over_is_told_in_one_line_and_in_the_data(story: Path) -> None:
+    around = "{apiVersion: v1, kind: %s, metadata: {name: a}}"
+    objects = ", ".join(around % kind for kind in ("ConfigMap", "Service", "Service"))
+    story.write_text((STORY % 2).replace("given:\n", f"given:\n  objects: [{objects}]\n"))
+    result = simulate(str(story), "--no-tell")
+
+    assert result.exit_code == 0
+    note = "passed over: 1 ConfigMap, 2 Service: nothing in a simulation depends on them"
+    assert result.stderr.splitlines() == [f"note: {note}"]
+    assert json.loads(simulate(str(story), "-o", "json").stdout)["notes"] == [note]
+
+
+def test_names_in_complaints_cannot_steer_a_terminal(story: Path) -> None:
+    story.write_text((STORY % 2).replace("deploy: web", 'deploy: "\\e[31mevil\\u202e\\x9b"'))
+    result = simulate(str(story))
+
+    assert result.exit_code == 1
+    assert r"\x1b[31mevil\u202e\x9b" in result.output
+    assert all(line.isprintable() for line in result.output.splitlines())
+
+
+def test_a_story_with_too_many_pods_is_refused(story: Path) -> None:
+    story.write_text((STORY % 2).replace("replicas: 2", "replicas: 20000"))
+    result = simulate(str(story))
+
+    assert result.exit_code == 1
+    assert "when: the workloads have up to 20,000 pods together, 20,000 of them web" in result.output
+
+
+class _Impatient:
+    """A clock by which ten seconds go by between any two looks."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += 10.0
+        return self.seconds
+
+
+def test_a_log_has_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (STORY % 2).replace("for: 5m", "for: 3m")
+    progress = StoryProgress(180, _Impatient())  # type: ignore[arg-type]
+
+    play(read(text, "story.yaml", Path()), seed=1, progress=progress.at)
+    progress.close()
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "played 00:00:01 of 00:03:00: 0 nodes, 2 pods"
+    assert lines[-1] == "played 00:03:00 of 00:03:00: 1 node, 2 pods"
+
+
+def test_a_story_that_is_not_there_is_an_error_of_the_input() -> None:
+    result = CliRunner().invoke(cli, ["simulate", "nosuch.yaml"])
+
+    assert (result.exit_code, "nosuch.yaml: cannot be read: No such file" in result.output) == (1, True)

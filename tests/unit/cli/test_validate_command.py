@@ -46,7 +46,7 @@ def test_a_good_file_passes_and_is_counted() -> None:
     code, text = validate(f"{POOL}---\n{DEPLOYMENT}")
 
     assert code == 0
-    assert text == "1 object checked in 1 file, 1 of other kinds passed over: no problems\n"
+    assert text == "1 object checked in 1 file, 1 of other kinds (1 Deployment) not looked at: no problems\n"
 
 
 def test_every_problem_is_printed_with_place_object_field_and_remedy(tmp_path: Path) -> None:
@@ -118,7 +118,16 @@ def test_text_from_a_file_cannot_steer_the_terminal() -> None:
 
 
 CLASS = "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: %s}\n"
-EC2_CLASS = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\n"
+EC2_CLASS = """\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  role: nodes
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {a: b}}]
+  securityGroupSelectorTerms: [{tags: {a: b}}]
+"""
 
 
 @pytest.mark.parametrize(
@@ -186,7 +195,7 @@ MANY = "".join(f"---\n{DEPLOYMENT}# {'x' * 5_000}\n" for _ in range(2_100))
             b"a:\n" + b"".join(b"  k%d: value\n" % i for i in range(200_000)),
             "more than the 1.5 MiB a cluster can store",
         ),
-        (MANY.encode(), "2100 of other kinds passed over"),
+        (MANY.encode(), "2100 of other kinds (2100 Deployment) not looked at"),
         (b"a: b: c", "put quotes around text"),
         (b"a:\n\t- b", "indent with spaces"),
     ],
@@ -214,7 +223,9 @@ def test_what_was_not_looked_at_is_not_called_sound() -> None:
     code, text = validate(DEPLOYMENT)
 
     assert code == 0
-    assert text.endswith("0 objects checked in 1 file, 1 of other kinds passed over: nothing was checked\n")
+    assert text.endswith(
+        "0 objects checked in 1 file, 1 of other kinds (1 Deployment) not looked at: nothing was checked\n"
+    )
 
 
 def test_the_same_object_in_folders_of_environments_is_only_a_warning(tmp_path: Path) -> None:

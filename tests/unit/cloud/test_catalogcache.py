@@ -276,3 +276,76 @@ def test_a_forgotten_pool_is_built_anew(bench: Bench) -> None:
         assert await bench.get() is not before
 
     asyncio.run(story())
+
+
+def test_a_provider_that_fails_is_asked_once_for_all_pools_of_a_generation(bench: Bench) -> None:
+    bench.cloud.error = Transient("throttled")
+
+    async def ask(name: str) -> str:
+        try:
+            await bench.catalogs.get(node_pool(name))
+        except Transient as error:
+            return f"{error} {error.after_s:g}"
+        return "answered"
+
+    async def story() -> None:
+        told = await asyncio.gather(*(ask(f"pool-{number}") for number in range(20)))
+        assert (bench.cloud.fetches, set(told)) == (1, {"throttled 1"})
+        bench.clock.forward(0.5)
+        assert (await ask("pool-0"), bench.cloud.fetches) == ("throttled 0.5", 1)
+        bench.clock.forward(0.5)
+        assert (await ask("pool-1"), await ask("pool-2"), bench.cloud.fetches) == ("throttled 2", "throttled 2", 2)
+        bench.cloud.error = None
+        bench.clock.forward(2)
+        assert (await ask("pool-1"), await ask("pool-2"), bench.cloud.fetches) == ("answered", "answered", 3)
+
+    asyncio.run(story())
+
+
+def test_failures_of_generations_that_have_passed_are_forgotten(bench: Bench) -> None:
+    async def story() -> None:
+        bench.cloud.error = Transient("throttled")
+        for number in range(1_000):
+            bench.cloud.base = number
+            with pytest.raises(Transient):
+                await bench.get()
+            bench.clock.forward(10)
+        assert len(bench.catalogs._failures) < 20
+
+    asyncio.run(story())
+
+
+def test_a_generation_that_comes_back_does_not_bring_back_what_was_fetched_in_between(bench: Bench) -> None:
+    """A reservation was full, empty while its count was fetched, and is full again."""
+
+    async def story() -> None:
+        bench.cloud.gate = asyncio.Event()
+        fetching = asyncio.ensure_future(bench.get())
+        await asyncio.sleep(0)
+        bench.cloud.base = 1
+        bench.cloud.gate.set()
+        between = await fetching
+        bench.cloud.base = 0
+        bench.cloud.types = bench.cloud.types[:1]
+
+        assert await bench.get() is not between
+        assert bench.cloud.fetches == 2
+        assert await bench.get() is await bench.get()
+        assert bench.cloud.fetches == 2
+
+    asyncio.run(story())
+
+
+def test_types_that_could_not_be_fetched_do_not_count_as_current_when_the_generation_comes_back(bench: Bench) -> None:
+    async def story() -> None:
+        await bench.get()
+        bench.cloud.base, bench.cloud.error = 1, Transient("throttled")
+        await bench.get()
+        bench.cloud.base, bench.cloud.error = 0, None
+        bench.clock.forward(60)
+        await bench.get()
+
+        assert bench.cloud.fetches == 3
+        assert not bench.catalogs.stats_of(bench.pool.name).stale
+
+    asyncio.run(story())

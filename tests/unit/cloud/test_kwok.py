@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,9 +10,11 @@ from tests.builders import node_pool
 from joiner.catalog.market import Option
 from joiner.clock import SystemClock
 from joiner.cloud.errors import CloudError, InstanceNotFound, InsufficientCapacity, Transient
+from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider, connect
 from joiner.cloud.provider import K
+from joiner.cloud.sources import ec2
 from joiner.kube.errors import Invalid, KubeError, Unreachable
 from joiner.kube.tasks import Tasks
 from joiner.model import labels, resources
@@ -133,8 +136,9 @@ async def test_a_machine_that_is_deleted_on_its_way_never_joins(world: World) ->
     world.spec = {"nodeRegistrationDelay": "5m"}
     bought = await world.provider.create(claim(), await world.options())
 
-    with pytest.raises(InstanceNotFound):
+    with pytest.raises(InstanceNotFound) as gone:
         await world.provider.delete(bought.provider_id)
+    assert gone.value.certain
     await asyncio.sleep(600)
 
     assert world.nodes() == []
@@ -238,3 +242,54 @@ def test_without_an_api_server_nothing_can_be_bought_and_that_is_said() -> None:
 
     with pytest.raises(CloudError, match="without a Kubernetes API"):
         asyncio.run(provider.list())
+
+
+def test_a_machine_of_ec2_carries_the_names_of_eks_auto_mode_too() -> None:
+    machine = next(each for each in ec2.catalogue("us-east-1").types if each.name == "m5.large")
+
+    own = supply.settled_labels(machine, machine.offerings[0])
+
+    assert own["eks.amazonaws.com/instance-cpu"] == own["karpenter.k8s.aws/instance-cpu"] == "2"
+
+
+class OneClass:
+    """The only NodeClass there is; tests put another one in its place."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.write(**spec)
+
+    def write(self, **spec: Any) -> None:
+        self.only = decode({"metadata": {"name": "default"}, "spec": spec}, KWOKNodeClass)
+
+    def get(self, kind: type[K], name: str) -> K | None:
+        return self.only if isinstance(self.only, kind) and name == "default" else None
+
+
+def test_a_machine_in_a_reservation_that_its_class_dropped_has_drifted() -> None:
+    reservation = {"id": "cr-1", "instanceType": "m-2x-amd64-linux", "zone": "test-zone-a", "count": 2}
+    classes = OneClass(capacityReservations=[reservation])
+    provider = KwokProvider(classes, SystemClock())
+    own = {labels.CAPACITY_TYPE: labels.RESERVED, provider.vocabulary().reservation_id: "cr-1"}
+    reserved = replace(claim(), metadata=replace(claim().metadata, labels=own))
+    before = provider.generation(node_pool())
+
+    assert asyncio.run(provider.drift_reason(reserved)) == ""
+    classes.write(capacityReservations=[{**reservation, "id": "cr-2"}])
+
+    assert asyncio.run(provider.drift_reason(reserved)) == "CapacityReservationDrift"
+    assert asyncio.run(provider.drift_reason(claim())) == ""
+    assert provider.generation(node_pool()) != before
+
+
+def test_a_catalogue_file_that_is_written_again_moves_the_generation(tmp_path: Path) -> None:
+    file = tmp_path / "machines.json"
+    file.write_text("[]")
+    provider = KwokProvider(OneClass(instanceTypes=str(file)), SystemClock())
+    seen = [provider.generation(node_pool()), provider.generation(node_pool())]
+    file.write_text("[ ]")
+    seen.append(provider.generation(node_pool()))
+    file.unlink()
+    seen.append(provider.generation(node_pool()))
+
+    assert seen[0] == seen[1]
+    assert len(set(seen)) == 3

@@ -10,7 +10,7 @@ from tools import build_ec2_catalog
 
 from joiner.catalog.index import Index
 from joiner.catalog.market import RESERVED_DIVISOR, UNLIMITED, InstanceType
-from joiner.cloud.sources import ec2, facts
+from joiner.cloud.sources import ec2, ec2describe, facts
 from joiner.cloud.sources.catalogue import CatalogueError
 from joiner.cloud.sources.ec2 import MachineSettings
 from joiner.cloud.sources.reservation import Reservation, ReservationLabels, misplaced, standings
@@ -385,7 +385,7 @@ DESCRIBED = {
 
 
 def test_the_builder_keeps_the_facts_of_a_description() -> None:
-    found = build_ec2_catalog.described(DESCRIBED)
+    found = ec2describe.described(DESCRIBED)
 
     assert (found.architecture, found.interfaces, found.network_mbps, found.clock_mhz) == ("amd64", 3, 1250, 2300)
     assert (found.usage_classes, found.ebs_mbps, found.hypervisor) == (("on-demand", "spot"), None, "")
@@ -401,7 +401,7 @@ def test_the_builder_keeps_the_facts_of_a_description() -> None:
     ],
 )
 def test_the_builder_keeps_what_linux_nodes_run_on(changes: dict[str, object], wanted: bool) -> None:
-    assert build_ec2_catalog.is_for_kubernetes({**DESCRIBED, **changes}) is wanted
+    assert ec2describe.is_for_kubernetes({**DESCRIBED, **changes}) is wanted
 
 
 @pytest.mark.parametrize(
@@ -431,3 +431,12 @@ def test_a_type_with_a_reservation_can_still_be_bought_without_one() -> None:
     index = Index(made, frozenset(key for each in made for key in (*each.requirements, *none)))
 
     assert "m5.large" in [each.name for each in index.members(index.select(none))]
+
+
+def test_every_label_of_a_machine_has_a_name_of_eks_auto_mode_too() -> None:
+    own = {ec2.PREFIX + "instance-cpu": "4", "team": "web"}
+
+    assert ec2.with_eks_names(own) == {**own, "eks.amazonaws.com/instance-cpu": "4"}
+    assert {
+        ec2.ALIASES[ec2.EKS_PREFIX + name.removeprefix(ec2.PREFIX)] for name in ec2.LABELS if name != ec2.ZONE_ID
+    } == (ec2.LABELS - {ec2.ZONE_ID})

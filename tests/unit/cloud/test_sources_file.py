@@ -264,3 +264,9 @@ def test_all_problems_come_at_once() -> None:
 def test_a_file_that_is_not_there_is_a_problem_too(tmp_path: Path) -> None:
     with pytest.raises(CatalogueFileError, match=r"none\.json: cannot be read: No such file or directory"):
         file.catalogue(tmp_path / "none.json")
+
+
+def test_a_price_of_minus_zero_is_zero() -> None:
+    (only,) = read(kwok_offering(Price=-0.0))
+
+    assert str(only.offerings[0].price) == "0.0"

@@ -19,6 +19,7 @@ from joiner.controllers.nodeclaim.consistency import Consistency
 from joiner.controllers.nodeclaim.expiration import Expiration
 from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.controllers.nodeclaim.hydration import ClaimHydration, NodeHydration
+from joiner.controllers.nodeclaim.interruption import Interruption
 from joiner.controllers.nodeclaim.lifecycle import Lifecycle
 from joiner.controllers.nodeclaim.podevents import PodEvents
 from joiner.controllers.nodeclaim.reservationends import ReservationEnds
@@ -124,6 +125,7 @@ class LifeWorld:
             ClaimHydration(common),
             NodeHydration(common),
             ReservationEnds(common),
+            Interruption(common, notices=self.provider.interruptions()),
         )
         self.manager = Manager(informers, controllers, self._failed)
         self._task = asyncio.get_running_loop().create_task(self.manager.run(), name="joiner")

@@ -13,6 +13,7 @@ from joiner.kube.client import Client
 from joiner.kube.controller import Result
 from joiner.kube.tasks import Tasks
 from joiner.model.conditions import Condition, find
+from joiner.model.duration import NEVER
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node, NodeCondition
 from joiner.model.nodeclaim import NodeClaim
@@ -24,7 +25,8 @@ from joiner.sim.cloud.machines import CloudMachine, CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import objects
-from joiner.sim.story.format import Deploy, Given, PoolWords, ReservationWords
+from joiner.sim.story.format import Deploy
+from joiner.sim.story.given import Given, PoolWords, ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
@@ -177,7 +179,7 @@ def in_clinic(
             cloud_meddler=cloud_meddler,
         )
         world.policies = policies
-        words = {"name": "default", "capacity_types": ("on-demand",), **pool}
+        words = {"name": "default", "capacity_types": ("on-demand",), "consolidate_after": NEVER, **pool}
         given = Given(nodepools=(PoolWords(**words),), reservations=reservations)
         web = Deploy(deploy="web", replicas=0 if "replicas" in pool else nodes, apart="hostname", **(pod or {}))
         world.load((objects.node_class(given, Path()), *objects.pools(given), *objects.workload(web)))

@@ -10,6 +10,7 @@ from joiner.controllers.shared import Shared
 from joiner.kube.client import Client
 from joiner.kube.informer import Informers
 from joiner.observe.events import Recorder
+from joiner.observe.logs import Log
 from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.state.cluster import Cluster
@@ -27,5 +28,6 @@ def shared(client: Client, informers: Informers, clock: Clock, provider: Any, **
         "recorder": Recorder(client, clock),
         "metrics": Metrics(),
         "options": Options(),
+        "log": Log(clock),
     }
     return Shared(client=client, informers=informers, clock=clock, provider=provider, **{**made, **given})

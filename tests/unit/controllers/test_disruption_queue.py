@@ -6,7 +6,7 @@ import pytest
 from tests.unit.controllers.repairworld import Clinic, in_clinic
 
 from joiner.controllers.deadlines import hurried
-from joiner.controllers.disruption.queue import Command, CommandQueue
+from joiner.controllers.disruption.queue import STANDS_S, Command, CommandQueue
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration
@@ -159,6 +159,27 @@ def test_a_replacement_that_is_deleted_ends_the_command() -> None:
         assert not clinic.joiner.cluster.is_marked(old.name)
         failed = clinic.counted(clinic.joiner.metrics.voluntary_disruption_queue_failures_total)
         assert failed == {"replace unhealthy ": 1.0}
+
+    in_clinic(test)
+
+
+def test_a_replacement_stands_for_some_seconds_before_the_node_goes_that_it_is_for() -> None:
+    async def test(clinic: Clinic) -> None:
+        (old,) = clinic.claims()
+        clinic.sicken()
+
+        def complete() -> bool:
+            return any(
+                each.name != old.name and claimconditions.holds(each, claimconditions.INITIALIZED)
+                for each in clinic.claims()
+            )
+
+        while not complete():
+            await clinic.wait(0.1)
+        await clinic.wait(STANDS_S - 1)
+        assert not claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
+        await clinic.wait(2)
+        assert claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
 
     in_clinic(test)
 

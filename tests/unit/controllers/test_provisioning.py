@@ -53,6 +53,19 @@ def test_pods_that_wait_get_one_claim_together() -> None:
     at_work(test)
 
 
+def test_no_plan_is_made_while_the_claims_of_another_decision_are_written() -> None:
+    async def test(shop: Workshop) -> None:
+        async with shop.claims_writer.deciding:
+            shop.load(ready_pool(), waiting_pod())
+            await seconds(30)
+            assert shop.claims() == []
+        await seconds(5)
+
+        assert len(shop.claims()) == 1
+
+    at_work(test)
+
+
 def test_pods_that_fit_on_a_node_get_no_claim() -> None:
     async def test(shop: Workshop) -> None:
         shop.load(ready_pool(), own_node("n"), waiting_pod())

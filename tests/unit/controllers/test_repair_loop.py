@@ -26,7 +26,7 @@ from joiner.options import OptionsError, read
 from joiner.sim.apiserver.client import Call, NoMeddler
 from joiner.sim.cloud.cloud import PretendCloud
 from joiner.sim.cloud.provider import PretendProvider
-from joiner.sim.story.format import ReservationWords
+from joiner.sim.story.given import ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
@@ -103,7 +103,7 @@ def test_a_node_that_must_not_be_repaired_is_told_so_in_time_and_the_next_one_is
 
 def nominate(clinic: Clinic) -> None:
     """Promise room on the first node for ten minutes."""
-    clinic.joiner.cluster.nominate(clinic.machine().claim_name, clinic.now() + timedelta(minutes=10))
+    clinic.joiner.cluster.nominate(clinic.machine().claim_name, clinic.now() + timedelta(minutes=10), clinic.now())
 
 
 def test_a_node_that_pods_are_on_their_way_to_waits_for_them() -> None:
@@ -319,7 +319,14 @@ def test_a_node_whose_place_is_of_no_use_does_not_go_first() -> None:
         await clinic.wait(60)
 
         assert (len(clinic.claims()), clinic.taints()) == (2, [])
-        assert "nothing is left of the reservations" in clinic.told("DisruptionBlocked")[0]
+        told = {
+            each.partition(": ")[0] for each in clinic.told("DisruptionBlocked") if "nothing is left of the" in each
+        }
+        assert told == {"it cannot be repaired", "it has drifted and cannot be replaced"}
+        metrics = clinic.joiner.metrics
+        assert clinic.counted(metrics.voluntary_disruption_decisions_total) == {}
+        (eligible,) = metrics.voluntary_disruption_eligible_nodes.collect()
+        assert {each.labels["reason"]: each.value for each in eligible.samples}["drifted"] == 1
 
     in_clinic(test, gates=FIRST, replicas=2, capacity_types=("reserved",), reservations=(ONE, TWO))
 
@@ -398,8 +405,11 @@ def test_a_question_without_an_answer_is_asked_again_only_when_something_changed
         old = clinic.server.get(NodeClaim, clinic.machine().claim_name)
         clinic.sicken()
         await clinic.wait(600)
-        (asked,) = [each.value for each in next(iter(took.collect())).samples if each.name.endswith("_count")]
-        assert 1 <= asked <= 3
+        counts = [each for each in next(iter(took.collect())).samples if each.name.endswith("_count")]
+        asked = {each.labels["reason"]: each.value for each in counts}
+        assert asked.keys() == {"unhealthy", "empty", "drifted", "underutilized"}
+        assert 1 <= asked.pop("unhealthy") <= 3
+        assert max(asked.values()) <= 10  # a pass every ten seconds would make sixty
         limit(clinic)
         await clinic.wait(90)
 

@@ -104,7 +104,7 @@ def test_a_machine_that_ends_after_its_kubelet_fell_silent_is_noticed() -> None:
     async def story(world: LifeWorld) -> None:
         node = await with_pods(world, pod("web", terminationGracePeriodSeconds=3600))
         world.set_ready(node.name, False)
-        await asyncio.sleep(5)
+        await asyncio.sleep(MINUTE)
         world.cloud.machines.vanish(world.claim().status.provider_id)
         await asyncio.sleep(15)
 

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Iterable
+from random import Random
 
 import pytest
 from tests.apiworld import Meddling, Served, served
@@ -206,3 +207,59 @@ def test_a_kind_that_nobody_asked_for_in_time_is_an_error_and_not_empty() -> Non
         await cached.tasks.close()
 
     served(test)
+
+
+def test_after_something_was_heard_the_next_reconnect_is_as_quick_as_the_first() -> None:
+    """Ten watches break one after the other, each after an event came through: none is waited for longer than the first."""
+
+    async def test(world: Served) -> None:
+        cached = await Cached(world).start()
+        for number in range(10):
+            world.server.create("world", node(f"n-{number}"))
+            await asyncio.sleep(1)
+            world.server.hang_up()
+            world.server.create("world", node(f"m-{number}"))
+            await asyncio.sleep(2)
+            assert len(cached.names) == 2 * number + 2
+        await cached.tasks.close()
+
+    served(test)
+
+
+def test_other_tasks_have_their_turn_while_a_long_list_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joiner.kube.informer.IN_ONE_GO", 10)
+
+    async def test(world: Served) -> list[int]:
+        for number in range(35):
+            await world.client.create(node(f"n{number:02d}"))
+        cached, seen = Cached(world), list[int]()
+
+        def later(change: Change) -> None:
+            world.loop.call_soon(lambda: seen.append(len(cached.changes)))
+
+        cached.informers.of(Node).listen(later)
+        await cached.start()
+        await asyncio.sleep(1)
+        await cached.tasks.close()
+        return seen
+
+    assert {10, 20, 30} <= set(served(test))
+
+
+def test_with_jitter_caches_do_not_come_back_at_the_same_moment() -> None:
+    def after(seed: int | None) -> float:
+        async def test(world: Served) -> float:
+            broken = world.server.client("cache", meddler=Meddling(before=Unreachable("away")))
+            informers = Informers(broken, jitter=None if seed is None else Random(seed))
+            informers.of(Node)
+            tasks = Tasks()
+            tasks.start("cache", informers.start(tasks))
+            while len(broken.meddler.calls) < 2:  # type: ignore[attr-defined]
+                await asyncio.sleep(0.001)
+            await tasks.close()
+            return round(world.clock.monotonic(), 2)
+
+        return served(test)
+
+    assert len({after(seed) for seed in (1, 2, 3)}) == 3
+    assert after(None) == after(None)

@@ -9,9 +9,9 @@ from prometheus_client import generate_latest
 
 from joiner.kube.tasks import Tasks
 from joiner.options import Options
-from joiner.sim.cloud.outages import Outages
 from joiner.sim.story import objects
 from joiner.sim.story.format import read
+from joiner.sim.story.outages import Outages
 from joiner.sim.story.steps import StepRunner
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
@@ -31,7 +31,7 @@ def scraped(**options: Any) -> str:
         world = World(loop, seed=1, options=Options(**options))
         world.load([objects.node_class(story.given, Path(), world.clock.now()), *objects.pools(story.given)])
         await world.start()
-        await StepRunner(world, Tasks(), Path(), Outages()).play(story.when[0].step)
+        await StepRunner(world, Tasks(), Outages()).play(story.when[0].step)
         await asyncio.sleep(180)
         assert world.joiner is not None
         text = generate_latest(world.joiner.metrics.registry).decode()

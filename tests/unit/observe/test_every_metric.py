@@ -26,10 +26,11 @@ story: a little of everything that is counted
 given:
   options: {feature-gates: "NodeRepair=true,TerminateFirstRepair=true,CapacityBuffer=true,StaticCapacity=true"}
   nodepools:
-    - {name: default, capacity-types: [on-demand], limits: {cpu: 64}, expire-after: 45m, termination-grace-period: 3m}
+    - {name: default, capacity-types: [on-demand], limits: {cpu: 64}, expire-after: 45m,
+       termination-grace-period: 3m, consolidate-after: Never}
     - {name: steady, replicas: 1, limits: {nodes: 1}, capacity-types: [on-demand]}
-    - {name: scarce, weight: 50, capacity-types: [spot]}
-  cloud: {shelves: [{capacity-type: spot}]}
+    - {name: scarce, weight: 50, capacity-types: [spot], consolidate-after: Never}
+    - {name: cheap, capacity-types: [spot], consolidate-after: Never, taints: [{key: example.com/cheap, effect: NoSchedule}]}
   objects:
     - {apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: cheaper}, spec: {weight: 10, pricePercent: 90}}
     - apiVersion: karpenter.sh/v1alpha1
@@ -45,6 +46,7 @@ given:
       metadata: {name: room, namespace: default}
       spec: {podTemplateRef: {name: like-this}, replicas: 1}
 when:
+  - {at: 0s, shortage: {capacity-type: spot}, lasts: 10m}
   - {at: 0s, daemon-set: agent, cpu: 100m}
   - {at: 0s, deploy: web, replicas: 5, cpu: 1500m, apart: hostname, min-available: 4}
   - {at: 0s, deploy: huge, cpu: 1000}
@@ -52,8 +54,11 @@ when:
   - {at: 6m, sicken: KWOKRebootRequired=True, nodepool: default}
   - {at: 12m, sicken: KWOKUnhealthy=True, nodepool: steady}
   - {at: 18m, delete: node/node-00003}
+  - {at: 20m, deploy: batch, cpu: 1, tolerations: [{key: example.com/cheap, operator: Exists}],
+     node-selector: {karpenter.sh/nodepool: cheap}}
   - {at: 23m, never-join: 1}
-  - {at: 24m, sicken: KWOKUnhealthy=True, nodepool: default}
+  - {at: 24m, sicken: KWOKUnhealthy=True, nodepool: cheap}
+  - {at: 45m, reclaim: 1}
   - {at: 54m, withdraw: {zone: a}}
 for: 58m
 """

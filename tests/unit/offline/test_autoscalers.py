@@ -6,8 +6,8 @@ import pytest
 
 from joiner.model.codec import decode
 from joiner.model.workload import Deployment, HorizontalPodAutoscaler
-from joiner.offline.autoscalers import Autoscalers, Load
-from joiner.offline.workloads import wanted
+from joiner.offline.workloads.autoscalers import Autoscalers, Load
+from joiner.offline.workloads.expand import wanted
 
 
 def deployment(**spec: Any) -> Deployment:

@@ -9,7 +9,7 @@ from joiner.model.codec import decode
 from joiner.model.pod import Pod
 from joiner.model.podrules import is_provisionable
 from joiner.model.workload import Deployment, PodTemplate
-from joiner.offline.buffers import Sources
+from joiner.offline.workloads.buffers import Sources
 from joiner.state.virtualpods import LOWEST_PRIORITY, is_virtual, virtual_pods
 
 TEMPLATE: dict[str, Any] = {

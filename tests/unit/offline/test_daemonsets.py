@@ -7,7 +7,7 @@ import pytest
 from joiner.model.codec import decode
 from joiner.model.pod import Pod
 from joiner.model.workload import DaemonSet
-from joiner.offline import daemonsets
+from joiner.offline.workloads import daemonsets
 
 PINNED = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
 

@@ -416,3 +416,13 @@ def test_an_answer_carries_its_times_and_a_failure_has_the_same_fields() -> None
     assert found["peakRSSBytes"] > 1 << 20
     assert failed.keys() - found.keys() == {"failure"}
     assert found.keys() <= failed.keys()
+
+
+@pytest.mark.parametrize("document", [b'{"a": 1}', b"{}", b'{"apiVersion": "v1", "kind": "Pod"}'])
+def test_a_document_of_something_else_is_no_scenario(document: bytes) -> None:
+    with pytest.raises(Unanswerable, match="this is no scenario: it has none of the fields boundPods, "):
+        reader.read(document, Path())
+
+
+def test_a_scenario_without_pods_is_one() -> None:
+    assert reader.read(b'{"pods": []}', Path()).problem.pods == ()

@@ -11,7 +11,9 @@ from joiner.model.podpolicy import LimitRange, PriorityClass, RuntimeClass
 from joiner.model.podrequests import of_spec
 from joiner.model.podrules import is_provisionable, is_stateful
 from joiner.model.workload import Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
-from joiner.offline.workloads import Rules, Workload, WorkloadFamilies, admitted, claims_of, expand, wanted
+from joiner.offline.workloads.expand import Workload, claims_of, expand, wanted
+from joiner.offline.workloads.owners import WorkloadFamilies
+from joiner.offline.workloads.podadmission import Rules, admitted
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
 

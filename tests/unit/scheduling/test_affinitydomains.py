@@ -30,8 +30,8 @@ def test_the_more_there_are_the_less_the_first_one_matters(count: int, zone: str
 
 def ranked(*waiting: Any, **more: Any) -> list[str]:
     """The zones of the only group, best first."""
-    desk = PreparedProblem(problem(waiting, **{"types": KINDS, **more}))
-    (group,) = {group for each in desk.classes for group, _ in each.steps[0].groups}
+    prepared = PreparedProblem(problem(waiting, **{"types": KINDS, **more}))
+    (group,) = {group for each in prepared.classes for group, _ in each.steps[0].groups}
     return sorted(group.domains, key=lambda domain: group.ranks[domain])
 
 

@@ -1,6 +1,7 @@
 """Where limits leave few nodes, a plan of larger nodes is found that costs little more than one without limits."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from joiner.model.meta import replace
 from joiner.model.resources import of
 from joiner.offline.scenario import reader
 from joiner.scheduling.problem import PoolOption, Problem
-from joiner.scheduling.schedule import schedule
+from joiner.scheduling.reporter import Attempt
+from joiner.scheduling.schedule import PROMISING, schedule
 
 
 def limited(option: PoolOption, nodes: int) -> PoolOption:
@@ -70,3 +72,22 @@ def test_the_usual_charge_is_tried_where_a_smaller_one_leads_to_too_many_nodes()
 
     assert not plan.refusals
     assert plan.price <= 1.1 * schedule(free).price
+
+
+def test_a_planner_that_is_far_from_the_best_plan_is_not_tried_with_another_charge() -> None:
+    tried = Counter[str]()
+
+    class Listener:
+        def trying(self, planner: str) -> None:
+            tried[planner] += 1
+
+        def tried(self, attempt: Attempt) -> None:
+            prices[attempt.planner] = attempt.price
+
+    prices: dict[str, float] = {}
+    plan = schedule(mix(100, 14, 100), reporter=Listener())
+    again = {name.partition(", node price")[0] for name in tried if "node price" in name}
+
+    assert again
+    assert all(prices[name] <= PROMISING * min(price for price in prices.values() if price) + 1e-9 for name in again)
+    assert plan.price <= prices["worth"]

@@ -1,5 +1,6 @@
 """Default spread constraints: who gets them, who is spread with whom, and which configurations are refused."""
 
+import re
 from typing import Any
 
 import pytest
@@ -117,6 +118,35 @@ def test_each_scheduler_has_its_own_defaults() -> None:
     one = pod("p", labels={"app": "web"}, schedulerName="mine")
 
     assert spread(one, service("a", app="web"), raw=config(BY_HOST, name="mine")).spec.topology_spread_constraints
+
+
+def test_karpenters_own_form_is_for_the_pods_of_every_scheduler() -> None:
+    raw = {"podTopologySpread": {"defaultConstraints": [BY_HOST]}}
+
+    for scheduler in ("default-scheduler", "another"):
+        (found,) = with_defaults(
+            [pod(labels={"app": "web"}, schedulerName=scheduler)],
+            configured(raw),
+            Selectors([service("a", app="web")], []),
+        )
+        assert [each.topology_key for each in found.spec.topology_spread_constraints] == [BY_HOST["topologyKey"]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"podTopologySpread": {}, "more": 1}, "more: is no field"),
+        ({"podTopologySpread": {"defaultingType": "List"}}, "podTopologySpread.defaultingType: is no field"),
+        ({"podTopologySpread": 3}, "podTopologySpread: expected a mapping"),
+        (
+            {"podTopologySpread": {"defaultConstraints": [{**BY_HOST, "maxSkew": 0}]}},
+            "podTopologySpread.defaultConstraints[0].maxSkew",
+        ),
+    ],
+)
+def test_mistakes_in_karpenters_form_are_told_with_the_field(raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigProblem, match=re.escape(message)):
+        configured(raw)
 
 
 def test_pods_that_share_a_spec_still_do() -> None:

@@ -30,22 +30,26 @@ from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim
 from joiner.model.taints import Taint
-from joiner.scheduling import schedule as scheduling
+from joiner.scheduling.attempts import Attempts
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
 from joiner.scheduling.engine.prepared import PreparedProblem
-from joiner.scheduling.nodes.openclaim import PlacementRules
+from joiner.scheduling.nodes.placementrules import PlacementRules
 from joiner.scheduling.planners.firstfitvariants import InTurn
 from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 from joiner.scheduling.planners.podsizes import Share, Size
 from joiner.scheduling.planners.queuereorder import rescued
+from joiner.scheduling.planners.table import PLANNERS
 from joiner.scheduling.planners.valuegreedy import ValueGreedy
 from joiner.scheduling.problem import Problem, Storage
-from joiner.scheduling.schedule import BY_HAND, schedule
+from joiner.scheduling.report.plannedclaims import to_plan
+from joiner.scheduling.rescues import in_turn
+from joiner.scheduling.schedule import schedule
 from joiner.scheduling.tuning import NODE_PRICE
 
 TEAM = "example.com/team"
 BY_PROGRAMME = (LpRounded, LpPriced)
+PLANNED_BY = tuple(planner.run for planner in PLANNERS)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -157,7 +161,7 @@ def stateful(zones: str, free: int, **rule: Any) -> Problem:
     return problem([*held, *pods(free, "free", **shape)], storage=storage)
 
 
-@pytest.mark.parametrize("planner", [FirstFit, *BY_HAND, *BY_PROGRAMME])
+@pytest.mark.parametrize("planner", [FirstFit, *PLANNED_BY])
 @pytest.mark.parametrize(("zones", "free"), [("aab", 2), ("aaa", 4), ("aabbc", 1), ("aa", 2), ("ccc", 6)])
 def test_a_free_pod_takes_the_zone_that_no_waiting_sibling_needs(
     planner: type[FirstFit], zones: str, free: int
@@ -342,7 +346,7 @@ def test_pods_that_limits_keep_out_are_not_tried_one_by_one(monkeypatch: pytest.
     real = ValueGreedy._open
 
     def opened(run: ValueGreedy, size: Size, share: Share) -> bool:
-        tried.append(share.each.number)
+        tried.append(share.pod_class.number)
         return real(run, size, share)
 
     monkeypatch.setattr(ValueGreedy, "_open", opened)
@@ -392,7 +396,7 @@ def test_a_way_of_planning_can_be_told_who_stays_out(planner: type[FirstFit]) ->
 
     assert run.waiting() == {1, 3}
     assert sorted(position for claim in run.claims for position in claim.positions) == [0, 2, 4]
-    assert [refusal.pod for refusal in run.plan().refusals] == ["default/web-1", "default/web-3"]
+    assert [refusal.pod for refusal in to_plan(run).refusals] == ["default/web-1", "default/web-3"]
 
 
 def test_whom_first_fit_places_is_served_cheaply_also_where_a_cheap_plan_would_leave_out_somebody_else() -> None:
@@ -534,13 +538,11 @@ def test_who_comes_first_is_no_reason_to_leave_out_more() -> None:
     claim, volume = volume_in("data", "a")
     rule: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread_over("web")]}
     waiting = [pod("web-0", **rule), pod("web-1", claims=["data"], **rule), pod("nowhere", cpu="1000")]
-    trials = scheduling._Trials(
-        problem(waiting, storage=Storage(claims=(claim,), volumes=(volume,))), Unlimited(), None
-    )
+    trials = Attempts(problem(waiting, storage=Storage(claims=(claim,), volumes=(volume,))), Unlimited(), None)
     net = trials.one(FirstFit)
 
     assert trials.one(InTurn).left_over() > net.left_over()
-    assert scheduling._in_turn(trials, net) is net
+    assert in_turn(trials, net) is net
 
 
 def test_who_is_left_out_because_of_others_goes_first_if_that_leaves_nobody_out() -> None:

@@ -1,4 +1,4 @@
-"""Planning from a plan in pieces, where the answer can be seen."""
+"""Planning from a fractional plan, where the answer can be seen."""
 
 import json
 from pathlib import Path
@@ -16,11 +16,12 @@ from joiner.model.codec import decode
 from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.pod import Pod
 from joiner.offline.scenario import reader
-from joiner.scheduling.bound.dualprices import in_pieces
+from joiner.scheduling.bound.dualprices import fractional_plan
 from joiner.scheduling.bound.lowerbound import bound
 from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.effort import Unlimited
-from joiner.scheduling.planners.lprounding import LpRounded
+from joiner.scheduling.engine.prepared import PreparedProblem
+from joiner.scheduling.planners.lprounding import LpPriced, LpRounded
 from joiner.scheduling.problem import PoolOption, Problem
 
 
@@ -52,6 +53,20 @@ def test_pods_that_leave_what_others_need_share_a_node() -> None:
     assert len(run.claims) == 10
 
 
+def test_both_planners_of_a_relaxation_share_its_solution() -> None:
+    asked = problem([*pods("cpu", 20, "3", "2Gi"), *pods("memory", 20, "1", "14Gi")])
+    prepared = PreparedProblem(asked)
+
+    alone = LpPriced(asked, Unlimited())
+    alone.place()
+    for planner in (LpRounded, LpPriced):
+        run = planner(asked, Unlimited(), prepared)
+        run.place()
+
+    assert len(prepared.relaxed) == 1
+    assert run.price() == alone.price()
+
+
 def test_what_does_not_fill_a_node_is_bought_as_well() -> None:
     run = LpRounded(problem(pods("one", 1, "1", "1Gi")), Unlimited())
     run.place()
@@ -71,7 +86,7 @@ def test_who_can_only_use_what_is_paid_for_asks_for_nothing_on_the_market() -> N
     market = pods("market", 16, "1", "1Gi", nodeSelector={CAPACITY_TYPE: "on-demand"})
     relaxation = relaxed(problem([*held, *market], offering("reserved", price=1.0, available=2, reservation="cr-1")))
 
-    pieces = in_pieces(relaxation, 60)
+    pieces = fractional_plan(relaxation, 60)
 
     bought = dict(zip(relaxation.pods, np.round(pieces.pods.sum(axis=1), 6), strict=True))
     assert bought == {"default/held-0": 0, "default/market-0": 16}

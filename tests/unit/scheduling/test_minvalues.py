@@ -5,7 +5,9 @@ from tests.builders import instance_type, node_pool, offering, pod, problem, req
 
 from joiner.catalog.market import InstanceType
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from joiner.scheduling.problem import Policy
+from joiner.requirements import Requirements
+from joiner.scheduling.nodes.minvalues import Flexibility
+from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.schedule import schedule
 
 FAMILY = "example.com/family"
@@ -77,3 +79,28 @@ def test_a_pool_that_lowers_its_demands_is_taken_before_a_lighter_one() -> None:
 
     assert [(claim.nodepool, claim.min_values_relaxed) for claim in plan.claims] == [("heavy", True)]
     assert plan.claims[0].requirements[INSTANCE_TYPE].min_values == 2
+
+
+@pytest.mark.parametrize("least", [1, 2, 3, 4])
+@pytest.mark.parametrize("units", range(8))
+def test_counting_stops_at_what_is_asked_for_and_never_changes_what_is_missing(units: int, least: int) -> None:
+    stock = read_problem().pools[0].catalog.market.stock
+    flexible = Flexibility(stock)
+
+    for key in (INSTANCE_TYPE, FAMILY, ZONE, CAPACITY_TYPE):
+        all_of_them = flexible.counts({key: 99}, units, Requirements())[key]
+        short = {key: all_of_them} if all_of_them < least else {}
+
+        assert flexible.counts({key: least}, units, Requirements())[key] == min(least, all_of_them)
+        assert flexible.missing({key: least}, units, Requirements()) == short
+
+
+def test_so_many_values_need_so_many_units_unless_a_unit_has_several() -> None:
+    stock = read_problem().pools[0].catalog.market.stock
+
+    assert Flexibility(stock).units_least({INSTANCE_TYPE: 3, FAMILY: 2, ZONE: 9}) == 3
+    assert Flexibility(stock).units_least({FAMILY: 2}) == 2
+
+
+def read_problem() -> Problem:
+    return problem([pod()], node_pool(), types=(*TYPES, kind("three", ("spot", "a", 1), ("spot", "b", 1))))

@@ -22,9 +22,10 @@ from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.planners.queuereorder import reordered
+from joiner.scheduling.planners.table import SMALL
 from joiner.scheduling.problem import Policy, Problem
 from joiner.scheduling.reporter import NOTHING_NEW
-from joiner.scheduling.schedule import SMALL, schedule
+from joiner.scheduling.schedule import schedule
 
 STEADY = {CAPACITY_TYPE: ON_DEMAND}
 

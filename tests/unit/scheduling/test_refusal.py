@@ -31,6 +31,7 @@ from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.plan import ITSELF, Refusal, RefusalReason
 from joiner.scheduling.problem import Problem, Storage
+from joiner.scheduling.report.plannedclaims import to_plan
 from joiner.scheduling.schedule import schedule
 
 TAINTS = [{"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]
@@ -308,7 +309,7 @@ def test_a_new_node_that_may_be_in_several_zones_is_said_to_count_in_each() -> N
     shy = pod("shy", affinity=away_from("web", ZONE))
     run = FirstFit(problem([shy, *pods(1, cpu="2")]), Unlimited())
     run.place()
-    (found,) = run.plan().refusals[0].reasons
+    (found,) = to_plan(run).refusals[0].reasons
 
     assert found.had == "a 1, b 1, c 1"
     assert found.hint == f"a new node that may still be launched in several of them counts in each ({ZONE})"

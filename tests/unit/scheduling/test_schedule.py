@@ -4,16 +4,18 @@ import pytest
 from tests.builders import node_pool, pod, pods, problem, requirement
 
 from joiner.model.labels import CAPACITY_TYPE, ZONE
+from joiner.model.meta import replace
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.problem import Problem
+from joiner.scheduling.report.plannedclaims import to_plan
 from joiner.scheduling.schedule import schedule
 
 
 def first_fit(asked: Problem) -> float:
     run = FirstFit(asked, Unlimited())
     run.place()
-    return run.plan().price
+    return to_plan(run).price
 
 
 def test_a_few_picky_pods_do_not_make_everybody_elses_nodes_dear() -> None:
@@ -21,6 +23,14 @@ def test_a_few_picky_pods_do_not_make_everybody_elses_nodes_dear() -> None:
     asked = problem([*picky, *pods(60, "easy", "1")])
 
     assert schedule(asked).price < 0.75 * first_fit(asked)
+
+
+def test_first_fit_is_kept_where_it_is_asked_for_however_dear() -> None:
+    asked = problem([*pods(4, "picky", "250m", nodeSelector={CAPACITY_TYPE: "on-demand"}), *pods(60, "easy", "1")])
+    plain = replace(asked, policy=replace(asked.policy, planning="FirstFit"))
+
+    assert schedule(plain).price == first_fit(asked) > schedule(asked).price
+    assert schedule(plain, effort=Unlimited()).price == first_fit(asked)
 
 
 def test_a_claim_is_opened_where_it_is_cheapest() -> None:

@@ -7,6 +7,7 @@ from joiner.model import resources
 from joiner.model.labels import CAPACITY_TYPE, ON_DEMAND
 from joiner.scheduling.effort import Unlimited
 from joiner.scheduling.planners.valuegreedy import ValueGreedy
+from joiner.scheduling.report.plannedclaims import to_plan
 
 MACHINE = instance_type(
     "only",
@@ -23,4 +24,4 @@ def test_a_claim_becomes_dearer_where_those_who_join_are_worth_it(small: int) ->
 
     run.place()
 
-    assert [claim.price for claim in run.plan().claims] == [1.2]
+    assert [claim.price for claim in to_plan(run).claims] == [1.2]

@@ -115,7 +115,7 @@ def test_what_was_so_for_a_while_is_not_so_later(when: str, holds: bool) -> None
 
 
 def test_a_reserved_machine_costs_nothing_more_until_its_reservation_has_ended() -> None:
-    given = "given: {nodepools: [{name: default}], reservations: [RESERVED]}"
+    given = "given: {nodepools: [{name: default, consolidate-after: Never}], reservations: [RESERVED]}"
     reserved = "{id: cr-1, instance-type: m5.large, zone: a, count: 1, until: 5m}"
     then = "then: [{at: 4m, nodes: 1, cost-per-hour-below: 0.01}, {at: 6m, cost-per-hour-below: 0.01}]"
     text = f"story: paid for\n{given}\nwhen: [{{at: 0s, deploy: web, cpu: 1}}]\n{then}\n".replace("RESERVED", reserved)

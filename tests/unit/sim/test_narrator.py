@@ -4,7 +4,7 @@ import pytest
 
 from joiner.sim.story.format import read
 from joiner.sim.story.player import play
-from joiner.sim.story.summary import Summary, quantile
+from joiner.sim.story.report.summary import Summary, quantile
 
 STORY = """
 story: what is told of

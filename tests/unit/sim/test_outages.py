@@ -1,7 +1,7 @@
 import pytest
 
 from joiner.cloud.errors import Transient
-from joiner.sim.cloud.outages import CALLS, Outages
+from joiner.sim.story.outages import CALLS, Outages
 
 
 @pytest.mark.parametrize("what", sorted(CALLS))

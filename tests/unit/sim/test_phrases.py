@@ -4,7 +4,8 @@ import pytest
 
 from joiner.model.duration import Duration
 from joiner.sim.story import phrases
-from joiner.sim.story.format import MarketWords, NeverJoin, Outage, Price, Reclaim, Shortage, Withdraw
+from joiner.sim.story.format import NeverJoin, Outage, Price, Reclaim, Shortage, Withdraw
+from joiner.sim.story.given import MarketWords
 
 SHORT = Duration.parse("90s")
 

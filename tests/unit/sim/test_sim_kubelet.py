@@ -23,7 +23,7 @@ from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.cloud.machines import CloudMachine, CloudTiming, MachineDefects, MachineRoom
 from joiner.sim.kubelet.assembly import INDEXES, node_people
 from joiner.sim.kubelet.kubelet import NOT_READY, NodeTiming
-from joiner.sim.kubelet.nodelifecycle import UNREACHABLE
+from joiner.sim.kubelet.nodetaints import UNREACHABLE
 from joiner.sim.kubelet.podlifecycle import RUNS_FOR, STOPS_AFTER
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run

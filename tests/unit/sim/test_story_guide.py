@@ -5,20 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.story import format
-from joiner.sim.story.format import PARTS, STEPS, Words
+from joiner.sim.story import format, given
+from joiner.sim.story.format import PARTS, STEPS
+from joiner.sim.story.given import Words
 from joiner.sim.story.invariants import EXAMPLES
 from joiner.sim.story.validation import rehearse
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "stories.md").read_text(encoding="utf-8")
 SECTIONS = {
-    format.Given: "## given",
-    format.PoolWords: "### A pool",
-    format.ReservationWords: "### A reservation",
-    format.CloudWords: "### The cloud",
-    format.MarketWords: "### The cloud",
-    format.DeviceWords: "### The cloud",
-    format.HookWords: "### The cloud",
+    given.Given: "## given",
+    given.PoolWords: "### A pool",
+    given.ReservationWords: "### A reservation",
+    given.CloudWords: "### The cloud",
+    given.MarketWords: "### The cloud",
+    given.DeviceWords: "### The cloud",
+    given.HookWords: "### The cloud",
     format.Expectation: "## then",
     format.ClaimWords: "## then",
 }

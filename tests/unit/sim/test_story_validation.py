@@ -90,7 +90,7 @@ MISTAKES = {
     '{price: "0.1"} > {price: "cheap"}': "story.yaml:12: given.objects[0].spec.price",
     "kind: NodeOverlay > kind: NodeOverlai": "kind 'NodeOverlai' is not known; did you mean NodeOverlay?",
     "tolerations: [{operator: Exists}] > tolerations: [{operator: 3}]": "when[0]: ",
-    "[more.yaml] > [less.yaml]": "story.yaml:7: given.manifests[0]: less.yaml cannot be read: No such file",
+    "[more.yaml] > [less.yaml]": "story.yaml:7: given.manifests[0]: less.yaml: there is no such file or folder",
     "  nodepools: > \n  catalog: nowhere.yaml\n  nodepools:": "given.catalog: ",
     '{price: "0.1"} > {prize: "0.1"}': "story.yaml:12: given.objects[0].spec.prize: there is no such field; an API server drops "
     "it silently; did you mean price?",

@@ -359,7 +359,7 @@ def test_a_claim_that_was_written_counts_before_any_watch_tells_of_it() -> None:
 
     assert not made.synced(NOW)
     assert made.snapshot(NOW).used == {"p": resources.of(nodes=1)}
-    assert made.unseen(NOW) == ("c",)
+    assert made.unseen(NOW, timedelta(0)) == ("c",)
 
 
 def test_a_claim_that_a_watch_told_of_is_not_taken_back_to_what_was_written() -> None:
@@ -367,7 +367,7 @@ def test_a_claim_that_a_watch_told_of_is_not_taken_back_to_what_was_written() ->
     made.created(claim(of=""), (), NOW)
 
     assert made.snapshot(NOW).nodes[0].launched
-    assert made.unseen(NOW) == ()
+    assert made.unseen(NOW, timedelta(0)) == ()
 
 
 def test_a_claim_that_was_gone_before_any_watch_told_of_it_is_forgotten() -> None:
@@ -431,7 +431,7 @@ def test_what_a_claim_leaves_no_choice_about_is_known_before_it_is_launched() ->
 
 def test_a_nomination_follows_the_claim_to_its_node_and_ends() -> None:
     made = cluster(claim(of=""))
-    made.nominate("c", NOW + timedelta(seconds=20))
+    made.nominate("c", NOW + timedelta(seconds=20), NOW)
     tell(made, claim(), node(own=DONE))
 
     assert made.is_nominated("n", NOW + timedelta(seconds=19))

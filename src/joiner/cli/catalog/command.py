@@ -7,7 +7,7 @@ import click
 from joiner.cli import inputs, output
 from joiner.cli.catalog import data, tables
 from joiner.cli.findings import load
-from joiner.offline import catalogs, instancetypes
+from joiner.offline import catalogs, instancetypes, narrowing
 
 EPILOG = """\b
 Examples:
@@ -19,7 +19,7 @@ Examples:
 \b
 Exit codes:
   0  every NodePool was shown
-  1  something is wrong with the input, or with one of the NodePools; the others are shown
+  1  something is wrong with the input, or one of the NodePools cannot be read or can buy nothing; the others are shown
   2  wrong usage of the command line
 """
 
@@ -27,6 +27,8 @@ Exit codes:
 @click.command("catalog", short_help="Show what NodePools can buy, at which price, and why.", epilog=EPILOG)
 @inputs.option
 @inputs.catalogue_option
+@inputs.reservations_option
+@inputs.narrowing_options
 @click.option("--nodepool", metavar="NAME", help="Only this NodePool; all of the files otherwise.")
 @click.option("--type", "names", multiple=True, metavar="NAME", help="Only this instance type; may be repeated.")
 @click.option("--explain", "explained", is_flag=True, help="Show why types are left out and which object changed what.")
@@ -39,6 +41,9 @@ def command(
     ctx: click.Context,
     filenames: tuple[str, ...],
     catalogue: str | None,
+    reservations: str | None,
+    capacity_types: tuple[str, ...],
+    zones: tuple[str, ...],
     nodepool: str | None,
     names: tuple[str, ...],
     explained: bool,
@@ -52,12 +57,17 @@ def command(
     """
     if not filenames:
         raise click.UsageError("Name manifests with -f: a file, a folder, or - for standard input.")
-    opened = asyncio.run(catalogs.open_for(instancetypes.stand_in(load(filenames), catalogue), nodepool, names))
+    only = narrowing.parse(capacity_types, zones)
+    manifests = only.of(instancetypes.stand_in(load(filenames), catalogue, reservations))
+    opened = asyncio.run(catalogs.open_for(manifests, nodepool, names))
+    only.check(opened)
+    for each in manifests.ignored_of_node_classes():
+        output.echo(output.Cell("note", "yellow"), f": {each}", err=True)
     if form == output.TABLE:
         tables.show(opened, names, explained, limit)
     else:
-        output.data(data.of(opened, explained), form, "CatalogReport")
+        output.data(data.of(opened, manifests, explained), form, "CatalogReport")
     for pool, problem in opened.problems:
         output.echo(f"Error: NodePool {pool}: {problem}", err=True)
-    if opened.problems:
+    if opened.problems or not all(view.catalog.eligible for view in opened.views):
         ctx.exit(1)

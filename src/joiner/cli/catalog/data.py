@@ -8,17 +8,23 @@ from joiner.catalog import exclusions, explain
 from joiner.catalog.explain import Effect
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering
 from joiner.catalog.settings import SettingsOutcome
+from joiner.cli.findings import as_data as finding_data
+from joiner.cli.findings import ignored_data
 from joiner.cloud.sources.catalogue import unpriced
 from joiner.cloud.sources.reservation import ReservationStanding
 from joiner.model import resources
 from joiner.offline.catalogs import PoolCatalogs, PoolView
+from joiner.offline.manifests import Manifests
 
 
-def of(opened: PoolCatalogs, explained: bool) -> dict[str, Any]:
+def of(opened: PoolCatalogs, manifests: Manifests, explained: bool) -> dict[str, Any]:
     """Everything, as JSON-like data."""
     return {
         "nodePools": [_view(view, explained) for view in opened.views],
         "warnings": list(opened.idle),
+        "notes": list(manifests.notes),
+        "ignored": [ignored_data(each) for each in manifests.ignored_of_node_classes()],
+        "findings": [finding_data(each) for each in manifests.warnings],
         "problems": [{"nodePool": pool, "message": message} for pool, message in opened.problems],
     }
 
@@ -35,8 +41,7 @@ def _view(view: PoolView, explained: bool) -> dict[str, Any]:
         "generation": view.generation,
         "moved": list(view.stats.moved),
         "conflicts": [
-            {"loser": c.loser, "winner": c.winner, "field": c.field, "example": c.example}
-            for c in catalog.market.conflicts
+            {"loser": c.loser, "winner": c.winner, "field": c.field, "example": c.example} for c in catalog.conflicts
         ],
         "idleOverlays": [{"name": each.overlay, "excludedBy": each.excluded_by or None} for each in view.idle],
         "settings": [_settings(outcome) for outcome in catalog.market.settings],
@@ -44,7 +49,7 @@ def _view(view: PoolView, explained: bool) -> dict[str, Any]:
         "effects": [_effect(each) for each in explain.effects(catalog)],
         "types": [_type(view, each, explained) for each in view.types],
     }
-    if explained:
+    if explained or not catalog.eligible:
         found["funnel"] = [{"types": stage.types, "after": stage.demand} for stage in exclusions.funnel(catalog)]
     return found
 
@@ -74,16 +79,16 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _effect(each: Effect) -> dict[str, Any]:
+def _effect(effect: Effect) -> dict[str, Any]:
     return {
-        "kind": each.kind,
-        "name": each.name,
-        "field": each.field,
-        "reserved": each.reserved,
-        "types": each.types,
-        "offerings": each.offerings,
-        "before": list(each.before),
-        "after": list(each.after),
+        "kind": effect.kind,
+        "name": effect.name,
+        "field": effect.field,
+        "reserved": effect.reserved,
+        "types": effect.types,
+        "offerings": effect.offerings,
+        "before": list(effect.before),
+        "after": list(effect.after),
     }
 
 

@@ -5,7 +5,6 @@ from datetime import UTC
 
 from joiner.catalog import exclusions, explain
 from joiner.catalog.build import Catalog
-from joiner.catalog.explain import price_text
 from joiner.catalog.market import InstanceType, Offering
 from joiner.cli import output
 from joiner.cli.output import Cell, Table, TableColumn
@@ -54,7 +53,9 @@ def _show(view: PoolView, names: tuple[str, ...], explained: bool, limit: int) -
         output.echo("  ", output.Cell("warning", "yellow"), f": {line}")
     for line in _overlaps(catalog) if explained else ():
         output.echo(f"  note: {line}")
-    if explained:
+    if not buyable:
+        output.echo("  ", output.Cell("nothing can be bought", "red"), ": see which of its requirements leaves no type")
+    if explained or not buyable:
         _section("How the choice narrows", _funnel(catalog))
     _types_section(view, limit)
     for line in _left_out(view, names):
@@ -171,7 +172,7 @@ def _places(found: list[Offering], among: tuple[Offering, ...]) -> str:
 def _price_cell(offering: Offering | None) -> str | Cell:
     if offering is None:
         return Cell("-", "dim")
-    text = price_text(offering.cost)
+    text = explain.bill_text(offering)
     return Cell(text, "cyan") if offering.price_overlaid else text
 
 

@@ -14,11 +14,14 @@ from joiner.cli.plan import options
 EPILOG = """\b
 Examples:
   joiner plan -f pools.yaml -f deployments/
-  kubectl get nodes,pods,nodeclaims,daemonsets -A -o yaml | joiner plan -f pools.yaml -f -
+  eval "$(joiner dump)" | joiner plan -f -
+  joiner plan --cluster
+  joiner plan --cluster --context staging -f another-pool.yaml
   joiner plan -f manifests/ --explain web-0
   joiner plan -f manifests/ --costs
   joiner plan -f manifests/ --bound
-  joiner plan -f for-aws/ --instance-types ec2/us-east-1
+  joiner plan -f for-aws/ --instance-types ec2/us-east-1 --zones us-east-1a,us-east-1b
+  joiner plan -f manifests/ --capacity-type spot
   joiner plan -f manifests/ -o json | jq '.summary.hourly'
   joiner plan --scenario scenarios.jsonl --output json
 
@@ -32,7 +35,10 @@ Exit codes:
 
 @click.command("plan", short_help="Show what would be bought for pods, where they would go, and why.", epilog=EPILOG)
 @inputs.option
+@inputs.cluster_options
 @inputs.catalogue_option
+@inputs.reservations_option
+@inputs.narrowing_options
 @click.option(
     "--explain", "explained", metavar="POD", help="Only this pod: where it goes and why, or what keeps it out."
 )
@@ -40,7 +46,8 @@ Exit codes:
     "--costs",
     "priced",
     is_flag=True,
-    help="Also say what preferences, spread and affinity cost, by planning again without each.",
+    help="Also say what preferences, spread and affinity of pods, and limits, requirements and minValues of NodePools cost,"
+    " by planning again without each.",
 )
 @click.option(
     "--bound",
@@ -77,13 +84,19 @@ def command(ctx: click.Context, /, scenarios: str | None, strict: bool, form: st
 
         answer_all(scenarios, debug=bool(ctx.find_root().params.get("debug")))
         return
-    if not given["filenames"]:
-        raise click.UsageError("Name manifests with -f, or a scenario file with --scenario.")
+    if not given["filenames"] and not given["from_cluster"]:
+        raise click.UsageError(
+            "Name manifests with -f, a live cluster with --cluster, or a scenario file with --scenario."
+        )
+    if (given["kubeconfig"] or given["context"]) and not given["from_cluster"]:
+        raise click.UsageError("--kubeconfig and --context say which cluster is read: give --cluster as well.")
     if given["bounded"] and given["explained"] is not None:
         raise click.UsageError("--bound is about the whole plan, --explain about one pod: ask for one of them.")
     from joiner.cli.plan import manifests
     from joiner.cli.plan.policy import plan_options
 
     options = plan_options(given, purchases=bool(given["priced"]) and form != output.TABLE)
-    if not manifests.show(given["filenames"], given["catalogue"], options, form) and strict:
+    live = inputs.live(given["kubeconfig"], given["context"]) if given["from_cluster"] else None
+    sources = manifests.Sources(given["filenames"], given["catalogue"], given["reservations"], live)
+    if not manifests.show(sources, options, form) and strict:
         ctx.exit(1)

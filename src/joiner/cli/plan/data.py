@@ -4,11 +4,14 @@ from itertools import zip_longest
 from typing import Any
 
 from joiner.catalog.market import Option
-from joiner.cli.plan.tables import HOURS_A_MONTH, why_far
+from joiner.cli.findings import as_data as finding_data
+from joiner.cli.findings import ignored_data
+from joiner.cli.plan.costsandbound import why_far
+from joiner.cli.plan.tables import HOURS_A_MONTH
 from joiner.model import resources
 from joiner.model.codec import encode
-from joiner.offline.planreport import LeftOver, PlanReport
-from joiner.offline.podreport import PodReport
+from joiner.offline.report.plan import LeftOver, PlanReport, Purchase
+from joiner.offline.report.pod import PodReport
 from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.whatif.alternatives import Cost, PurchaseReasons
@@ -23,22 +26,26 @@ def as_data(view: PlanReport) -> dict[str, Any]:
         "summary": {
             "pods": len(view.question.problem.pods),
             "sparePods": view.spare,
-            "newNodes": len(plan.claims),
-            "podsOnNewNodes": sum(len(claim.pods) for claim in plan.claims),
-            "podsOnExistingNodes": sum(map(len, plan.placements.values())),
+            "newNodes": len(view.purchases_made),
+            "staticNodes": len(view.static),
+            "podsOnNewNodes": sum(len(each.pods) for each in view.purchases_made),
+            "podsOnExistingNodes": sum(map(len, view.existing.values())),
             "leftOver": len(plan.refusals),
             "notAttempted": len(plan.not_attempted),
-            "hourly": round(plan.price, 12),
-            "monthly": round(plan.price * HOURS_A_MONTH, 2),
+            "hourly": round(view.hourly, 12),
+            "monthly": round(view.hourly * HOURS_A_MONTH, 2),
+            "listHourly": round(view.list_hourly, 12),
+            "listMonthly": round(view.list_hourly * HOURS_A_MONTH, 2),
         },
         "prices": list(view.prices),
-        "notes": list(view.question.notes),
+        **_told_data(view),
         "nodePoolsLeftOut": list(view.missed),
         "claims": [
             {**claim_data(view, claim), **({"why": purchase_data(why)} if why is not None else {})}
             for claim, why in zip_longest(plan.claims, view.purchases)
         ],
-        "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(plan.placements.items()) if pods],
+        "staticNodes": [static_data(view, each) for each in view.purchases_made if each.claim is None],
+        "existingNodes": [{"name": name, "pods": list(pods)} for name, pods in sorted(view.existing.items()) if pods],
         "givenUp": [{"pods": list(each.pods), "wishes": list(each.wishes)} for each in plan.given_up],
         "leftOver": [refusal_data(view, refusal) for refusal in plan.refusals],
         "remedies": [remedy_data(view, row) for row in view.left_over if row.remedies],
@@ -50,10 +57,26 @@ def as_data(view: PlanReport) -> dict[str, Any]:
     }
 
 
+def _told_data(view: PlanReport) -> dict[str, Any]:
+    """What was assumed, what was left out, and what is odd about the files."""
+    return {
+        "notes": [*view.files_passed_over, *view.question.notes],
+        "ignored": [ignored_data(each) for each in view.question.ignored],
+        "warnings": [finding_data(each) for each in view.warnings],
+    }
+
+
 def _costs_data(view: PlanReport) -> dict[str, Any]:
     if view.costs is None:
         return {}
-    return {"costs": [cost_data(cost) for cost in view.costs], "costsNotLookedAt": view.costs_not_priced}
+    return {
+        "costs": [cost_data(cost) for cost in view.costs],
+        "nodePoolCosts": [
+            {**constraint_data(cost.constraint), "hourly": None if cost.hourly is None else round(cost.hourly, 12)}
+            for cost in view.pool_costs
+        ],
+        "costsNotLookedAt": view.costs_not_priced,
+    }
 
 
 def _bound_data(view: PlanReport) -> dict[str, Any]:
@@ -97,19 +120,38 @@ def attempt_data(attempt: Attempt) -> dict[str, Any]:
 
 def claim_data(view: PlanReport, claim: PlannedClaim) -> dict[str, Any]:
     """A node to buy."""
-    second = claim.runner_up
+    second, first = claim.runner_up, claim.options[0]
+    bought = Purchase(claim.nodepool, first, claim.pods, claim.requests, claim)
     return {
         "nodePool": claim.nodepool,
         "price": claim.price,
+        "listPrice": view.list_price(bought),
+        "paid": first.offering.prepaid,
+        "otherZones": list(view.other_zones(bought)),
         "runnerUp": None if second is None else option_data(second),
         "pods": list(claim.pods),
         "requests": resources.written(claim.requests),
-        "allocatable": resources.written(view.allocatable(claim)),
+        "allocatable": resources.written(view.allocatable(claim.nodepool, first)),
         "requirements": encode(claim.requirements.written()),
         "taints": encode(claim.taints),
         "reservations": list(claim.reservations),
         "minValuesRelaxed": claim.min_values_relaxed,
         "options": [option_data(option) for option in claim.options],
+    }
+
+
+def static_data(view: PlanReport, node: Purchase) -> dict[str, Any]:
+    """A node that a static NodePool has to buy."""
+    return {
+        "nodePool": node.nodepool,
+        "price": node.option.offering.cost,
+        "listPrice": view.list_price(node),
+        "paid": node.option.offering.prepaid,
+        "otherZones": list(view.other_zones(node)),
+        "pods": list(node.pods),
+        "requests": resources.written(node.requests),
+        "allocatable": resources.written(view.allocatable(node.nodepool, node.option)),
+        "option": option_data(node.option),
     }
 
 
@@ -198,7 +240,7 @@ def cost_data(cost: Cost) -> dict[str, Any]:
 
 def pod_data(view: PlanReport, story: PodReport) -> dict[str, Any]:
     """A single pod."""
-    found: dict[str, Any] = {"pod": story.pod, "workload": view.workload(story.pod)}
+    found: dict[str, Any] = {"pod": story.pod, "workload": view.workload(story.pod), **_told_data(view)}
     if story.node:
         found["node"] = story.node
     elif story.claim is not None and story.purchase is not None:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joiner.catalog.explain import place, price_text
+from joiner.catalog.explain import bill_text, place, price_text
 from joiner.catalog.market import Option
 from joiner.cli import output
 from joiner.cli.plan.tables import BY_NAME, cost_text, counted, money
 from joiner.model import resources
-from joiner.offline.planreport import PlanReport
-from joiner.offline.podreport import PodReport
 from joiner.offline.problem import short
+from joiner.offline.report.plan import PlanReport
+from joiner.offline.report.pod import PodReport
 from joiner.scheduling.plan import PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.whatif.alternatives import PurchaseReasons, Rival
 from joiner.scheduling.whatif.blockers import LiftedVerdict
@@ -109,12 +109,12 @@ def _remedy(verdict: LiftedVerdict) -> Iterator[str | output.Cell]:
 def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseReasons) -> Iterator[str | output.Cell]:
     first = claim.options[0]
     yield output.Cell(f"{subject} goes to a new node of NodePool {claim.nodepool}", "bold")
-    yield f"  bought as:   {first.name} {place(first.offering)} at {price_text(claim.price)} $/h"
+    yield f"  bought as:   {first.name} {place(first.offering)} at {_price(first)}"
     yield f"  why this:    {_why_type(claim, why)}"
     yield f"  runner-up:   {_runner_up(claim, why.runner_up)}"
     yield f"  why there:   {_why_pool(claim, why)}"
     yield f"  shared with: {counted(len(claim.pods) - 1, 'other pod')}"
-    there = view.allocatable(claim)
+    there = view.allocatable(claim.nodepool, first)
     amounts = ", ".join(
         f"{name} {resources.plain(name, amount)} of {resources.plain(name, there.get(name, 0))}"
         for name, amount in sorted(claim.requests.items())
@@ -128,8 +128,13 @@ def _bought(view: PlanReport, subject: str, claim: PlannedClaim, why: PurchaseRe
         yield from _table(("NODEPOOL", "WEIGHT", "$/h", "WHY NOT"), [_rival(each) for each in why.rivals])
     options = claim.options[:_SHOWN_OPTIONS]
     yield output.Cell(f"\nTypes that would do ({len(claim.options)}), cheapest first", "bold")
-    rows = [(each.name, place(each.offering), price_text(each.offering.cost)) for each in options]
+    rows = [(each.name, place(each.offering), bill_text(each.offering)) for each in options]
     yield from _table(("TYPE", "BOUGHT AS", "$/h"), rows)
+
+
+def _price(option: Option) -> str:
+    text = bill_text(option.offering)
+    return "no further cost: its reservation is paid" if option.offering.prepaid else f"{text} $/h"
 
 
 def _why_type(claim: PlannedClaim, why: PurchaseReasons) -> str:
@@ -149,7 +154,7 @@ def _why_type(claim: PlannedClaim, why: PurchaseReasons) -> str:
 def _runner_up(claim: PlannedClaim, second: Option | None) -> str:
     if second is None:
         return "none; no other type would do"
-    return f"{second.name} {place(second.offering)}, {money(second.offering.cost - claim.price)} $/h more"
+    return f"{second.name} {place(second.offering)}, {money(second.offering.bill - claim.options[0].offering.bill)} $/h more"
 
 
 def _why_pool(claim: PlannedClaim, why: PurchaseReasons) -> str:

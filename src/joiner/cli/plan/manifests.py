@@ -1,31 +1,44 @@
 """`joiner plan -f`: asks for the report on a plan for manifests, and draws it."""
 
 import sys
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from joiner.cli import output
 from joiner.cli.findings import load
-from joiner.cli.plan import data, explainpod, tables
+from joiner.cli.plan import costsandbound, data, explainpod, tables
 from joiner.clock import SystemClock
-from joiner.offline import instancetypes, planreport
-from joiner.offline.planreport import PlanOptions, PlanReport
+from joiner.offline import instancetypes
+from joiner.offline.files import Documents
+from joiner.offline.report import plan as planned
+from joiner.offline.report.plan import PlanOptions, PlanReport
 
 _MANY: Final = 1_000
 """From so many pods on planning may take so long that a user wants to see progress."""
 _FRESH_LINE: Final = "\r\x1b[K"
 
 
-def show(filenames: tuple[str, ...], catalogue: str | None, options: PlanOptions, form: str) -> bool:
+class Sources(NamedTuple):
+    """Where objects, instance types and capacity reservations come from."""
+
+    filenames: tuple[str, ...]
+    catalogue: str | None = None
+    reservations: str | None = None
+    live: Documents | None = None
+    """The objects of a live cluster."""
+
+
+def show(sources: Sources, options: PlanOptions, form: str) -> bool:
     """Plan, and show the plan; says whether it serves every pod out of every pool."""
-    manifests = instancetypes.stand_in(load(filenames), catalogue)
-    posed = planreport.pose(manifests, SystemClock().now(), options)
+    loaded = load(sources.filenames, sources.live)
+    manifests = instancetypes.stand_in(loaded, sources.catalogue, sources.reservations)
+    posed = planned.pose(manifests, SystemClock().now(), options)
     for note in (*posed.missed, *posed.question.notes):
         output.echo(output.Cell("note", "yellow"), f": {note}", err=True)
     progress = Progress(len(posed.question.problem.pods))
     try:
-        report = planreport.answer(posed, options, progress.trying)
+        report = planned.answer(posed, options, progress.trying)
     finally:
         progress.close()
     if form == output.TABLE:
@@ -43,10 +56,10 @@ def _draw(report: PlanReport) -> None:
         return
     tables.draw(report)
     if report.costs is not None:
-        tables.draw_costs(report)
+        costsandbound.draw_costs(report)
     if report.bound is not None:
-        tables.draw_bound(report, report.bound)
-        tables.section("Ways to plan that were tried", tables.attempts_table(report))
+        costsandbound.draw_bound(report, report.bound)
+        tables.section("Ways to plan that were tried", costsandbound.attempts_table(report))
 
 
 class Progress:

@@ -27,6 +27,7 @@ _SCHEDULER_CONFIG = (
 
 _PREFERENCES = "Whether what pods only prefer is respected as far as can be, or ignored.  [default: Respect]"
 _MIN_VALUES = "Whether minValues of a pool must be kept, or only as far as can be.  [default: Strict]"
+_PLANNING = "Whether the cheapest plan is looked for, or nodes are filled pod by pod.  [default: Cheapest]"
 
 _HPA = (
     "How many replicas workloads with a HorizontalPodAutoscaler are planned for with: those they state, within its bounds;"
@@ -62,6 +63,7 @@ def options(function: F) -> F:
             click.option(
                 "--min-values-policy", "min_values", type=click.Choice(("Strict", "BestEffort")), help=_MIN_VALUES
             ),
+            click.option("--planning-policy", "planning", type=click.Choice(("Cheapest", "FirstFit")), help=_PLANNING),
             click.option("--hpa", "load", type=click.Choice(("stated", "min", "max")), help=_HPA),
             click.option("--effort", type=click.IntRange(min=1), metavar="TRIES", help=_EFFORT),
             click.option("--scheduler-config", type=click.Path(), metavar="FILE", help=_SCHEDULER_CONFIG),

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from joiner.offline import files
-from joiner.offline.planreport import PlanOptions
+from joiner.offline import files, narrowing
+from joiner.offline.report.plan import PlanOptions
 from joiner.scheduling import tuning
 from joiner.scheduling.pods.defaultspread import ConfigProblem, Defaults, configured
 from joiner.scheduling.problem import Policy
@@ -21,6 +21,7 @@ def plan_options(given: Mapping[str, Any], *, purchases: bool = False) -> PlanOp
     policy = Policy(
         preferences="Ignore" if given.get("preferences") == "Ignore" else "Respect",
         min_values="BestEffort" if given.get("min_values") == "BestEffort" else "Strict",
+        planning="FirstFit" if given.get("planning") == "FirstFit" else "Cheapest",
         node_price=or_usual("node_price", tuning.NODE_PRICE),
         spot_width=or_usual("spot_width", tuning.SPOT_WIDTH),
         spot_width_cost=or_usual("spot_width_cost", tuning.SPOT_WIDTH_COST),
@@ -29,6 +30,7 @@ def plan_options(given: Mapping[str, Any], *, purchases: bool = False) -> PlanOp
         policy=policy,
         spread=spread_defaults(given.get("scheduler_config")),
         load=given.get("load") or "stated",
+        narrowing=narrowing.parse(given.get("capacity_types") or (), given.get("zones") or ()),
         effort=given.get("effort"),
         pod=given.get("explained"),
         costs=bool(given.get("priced")),

@@ -12,7 +12,7 @@ import msgspec
 from joiner.clock import SystemClock
 from joiner.offline import files
 from joiner.offline.scenario import answer, format, reader
-from joiner.scheduling.schedule import load, schedule
+from joiner.scheduling.schedule import schedule
 
 
 def answer_all(name: str, *, debug: bool) -> None:
@@ -22,10 +22,14 @@ def answer_all(name: str, *, debug: bool) -> None:
     if not whole or whole.isspace():
         source = files.STDIN if name == "-" else name
         raise files.InputProblem(source, "holds no scenario: it is empty", "a scenario is an object in JSON")
+    failed = False
     for data in format.split(whole):
         for result in _answers(data, folder, debug=debug):
+            failed = failed or "failure" in result
             click.echo(msgspec.json.encode(result))
             sys.stdout.flush()
+    if failed:
+        sys.exit(1)
 
 
 def _bytes(name: str) -> bytes:
@@ -47,7 +51,6 @@ def _answers(data: bytes, folder: str, *, debug: bool) -> Iterator[dict[str, Any
         yield answer.failure(str(error), error.name)
         return
     del data
-    load(len(question.problem.pods))
     # What was read lives until the answer is written: the collector need not look at it again and again.
     gc.freeze()
     try:

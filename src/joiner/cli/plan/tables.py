@@ -1,31 +1,30 @@
 """A `PlanReport` as tables: what is bought, where pods go, and what keeps the others out."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from joiner.catalog.explain import place, price_text
+from joiner.catalog.explain import bill_text, place
 from joiner.cli import output
 from joiner.model import resources
 from joiner.model.resources import CPU, MEMORY
-from joiner.offline.planreport import PlanReport
 from joiner.offline.problem import short
-from joiner.scheduling.bound.lowerbound import Bound, placed
-from joiner.scheduling.plan import Plan, PlannedClaim
-from joiner.scheduling.reporter import Attempt
-from joiner.scheduling.whatif.alternatives import Cost
+from joiner.offline.report.plan import PlanReport, Purchase
 
 HOURS_A_MONTH: Final = 730
 BY_NAME: Final = "NodePools of equal weight are asked by name, the last in the alphabet first"
 _SHOWN_PLACES: Final = 4
 _SHOWN_WORKLOADS: Final = 3
+_SHOWN_PODS: Final = 10
+"""From so many pods without a workload on they share a row."""
 
 
 def draw(view: PlanReport) -> None:
     """The whole plan, for people."""
     output.echo(output.Cell(_headline(view), "bold"))
-    for line in view.prices:
-        output.echo(f"  prices: {line}")
+    for line in _prices(view):
+        output.echo(f"  {line}")
     section("What would be bought", _bought(view))
     section("Where pods would go", _places(view))
     section("What was given up", _given_up(view))
@@ -41,18 +40,36 @@ def draw(view: PlanReport) -> None:
 
 def _headline(view: PlanReport) -> str:
     plan = view.plan
-    new = sum(len(claim.pods) for claim in plan.claims)
-    old = sum(map(len, plan.placements.values()))
+    new = sum(len(each.pods) for each in view.purchases_made)
+    old = sum(map(len, view.existing.values()))
     places = [text for count, text in ((new, f"{new} on new nodes"), (old, f"{old} on existing nodes")) if count]
     left = len(plan.refusals) + len(plan.not_attempted)
     parts = [
-        f"{counted(len(plan.claims), 'node')} to buy at {money(plan.price)} $/h"
-        f" ({plan.price * HOURS_A_MONTH:,.2f} $ a month of {HOURS_A_MONTH} hours)",
+        f"{counted(len(view.purchases_made), 'node')} to buy at {money(view.hourly)} $/h"
+        f" ({view.hourly * HOURS_A_MONTH:,.2f} $ a month of {HOURS_A_MONTH} hours)",
         f"{new + old} of {counted(len(view.question.problem.pods), 'pod')} placed"
         + (f": {', '.join(places)}" if places else ""),
     ]
-    more = ((left, f"{left} left over"), (view.spare, f"{view.spare} of the pods only keep room for a CapacityBuffer"))
+    more = (
+        (left, f"{left} left over"),
+        (len(view.static), f"{counted(len(view.static), 'node')} of static NodePools among them"),
+        (view.spare, f"{view.spare} of the pods only keep room for a CapacityBuffer"),
+    )
     return "; ".join([*parts, *(text for count, text in more if count)])
+
+
+def _prices(view: PlanReport) -> Iterator[str]:
+    """Where prices come from, and what the bill is where NodeOverlays have changed them."""
+    yield from (f"prices: {line}" for line in view.prices)
+    if not math.isclose(view.hourly, view.list_hourly, rel_tol=1e-9):
+        month = view.list_hourly * HOURS_A_MONTH
+        yield (
+            f"NodeOverlays changed prices: these nodes cost {money(view.list_hourly)} $/h ({month:,.2f} $ a month) at the"
+            " prices of the catalogue"
+        )
+    paid = sum(each.option.offering.prepaid for each in view.purchases_made)
+    if paid:
+        yield f"of these nodes {paid} {'is' if paid == 1 else 'are'} paid for already, by capacity reservations"
 
 
 def money(price: float) -> str:
@@ -65,6 +82,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def cost_text(hourly: float | None) -> str:
+    """What a wish costs. Plans that place different pods cannot be compared."""
+    return "places other pods" if hourly is None else money(hourly)
+
+
 def section(title: str, table: output.Table) -> None:
     """A table under a headline, if there is anything in it."""
     if table.rows:
@@ -73,41 +95,64 @@ def section(title: str, table: output.Table) -> None:
 
 
 def _bought(view: PlanReport) -> output.Table:
-    """Nodes of one kind are one row."""
-    names = ("NODES", "NODEPOOL", "TYPE", "BOUGHT AS", "$/h EACH", "$/h", "PODS", "CPU", "MEMORY", "RUNNER-UP")
+    """Nodes of one kind are one row. List prices have a column where NodeOverlays changed some."""
+    groups: dict[tuple[str, str, str], list[Purchase]] = {}
+    for each in view.purchases_made:
+        groups.setdefault((_pool(each), each.option.name, _place(view, each)), []).append(each)
+    lists = any(each.option.offering.price_overlaid for each in view.purchases_made)
+    names = ("NODES", "NODEPOOL", "TYPE", "BOUGHT AS", "$/h EACH", *(("LIST $/h EACH",) if lists else ()), "$/h")
+    names = (*names, "PODS", "CPU", "MEMORY", "RUNNER-UP")
     left = ("NODEPOOL", "TYPE", "BOUGHT AS", "RUNNER-UP")
-    groups: dict[tuple[str, str, str], list[PlannedClaim]] = {}
-    for claim in view.plan.claims:
-        first = claim.options[0]
-        groups.setdefault((claim.nodepool, first.name, place(first.offering)), []).append(claim)
     rows = tuple(
         (
-            str(len(claims)),
+            str(len(nodes)),
             *kind,
-            price_text(claims[0].price),
-            money(sum(claim.price for claim in claims)),
-            str(sum(len(claim.pods) for claim in claims)),
-            _filled(view, claims, CPU),
-            _filled(view, claims, MEMORY),
-            _runner_up(claims[0]),
+            bill_text(nodes[0].option.offering),
+            *((_listed_price(view, nodes[0]),) if lists else ()),
+            _sum(nodes),
+            str(sum(len(each.pods) for each in nodes)),
+            _filled(view, nodes, CPU),
+            _filled(view, nodes, MEMORY),
+            _runner_up(nodes[0]),
         )
-        for kind, claims in sorted(groups.items(), key=lambda item: (-sum(c.price for c in item[1]), item[0]))
+        for kind, nodes in sorted(groups.items(), key=lambda item: (-sum(each.price for each in item[1]), item[0]))
     )
     return output.Table(tuple(output.TableColumn(name, right=name not in left) for name in names), rows)
 
 
-def _runner_up(claim: PlannedClaim) -> str:
+def _pool(purchase: Purchase) -> str:
+    return purchase.nodepool if purchase.claim is not None else f"{purchase.nodepool} (static)"
+
+
+def _place(view: PlanReport, purchase: Purchase) -> str:
+    """How it is bought, and in how many other zones it could be bought just as well."""
+    ties = len(view.other_zones(purchase))
+    return place(purchase.option.offering) + (f" or {ties} more zone{'' if ties == 1 else 's'}" if ties else "")
+
+
+def _listed_price(view: PlanReport, purchase: Purchase) -> str:
+    return "paid" if purchase.option.offering.prepaid else money(view.list_price(purchase))
+
+
+def _sum(nodes: Iterable[Purchase]) -> str:
+    bills = [each.option.offering.bill for each in nodes if not each.option.offering.prepaid]
+    return money(sum(bills)) if bills else "paid"
+
+
+def _runner_up(purchase: Purchase) -> str:
     """What would be bought otherwise, and how much dearer that is."""
-    second = claim.runner_up
-    return "none" if second is None else f"{second.name} +{money(second.offering.cost - claim.price)}"
+    second = purchase.runner_up
+    if second is None:
+        return "none"
+    return f"{second.name} +{money(second.offering.bill - purchase.option.offering.bill)}"
 
 
-def _filled(view: PlanReport, claims: Iterable[PlannedClaim], name: str) -> str:
+def _filled(view: PlanReport, nodes: Iterable[Purchase], name: str) -> str:
     """What is asked for, and which part of what is there that is."""
     asked = there = 0
-    for claim in claims:
-        asked += claim.requests.get(name, 0)
-        there += view.allocatable(claim).get(name, 0)
+    for each in nodes:
+        asked += each.requests.get(name, 0)
+        there += view.allocatable(each.nodepool, each.option).get(name, 0)
     share = f" {asked * 100 // there}%" if there else ""
     unit = "Gi" if resources.is_bytes(name) else ""
     amounts = (resources.plain(name, amount, digits=2).removesuffix(unit) for amount in (asked, there))
@@ -116,12 +161,30 @@ def _filled(view: PlanReport, claims: Iterable[PlannedClaim], name: str) -> str:
 
 def _places(view: PlanReport) -> output.Table:
     where: dict[str, Counter[str]] = {}
-    for pod, target in _targets(view.plan):
+    for pod, target in _targets(view):
         where.setdefault(view.workload(pod), Counter())[target] += 1
-    rows = tuple((workload, str(sum(counts.values())), _listed(counts)) for workload, counts in sorted(where.items()))
+    where = _together(where)
+    rows = tuple((workload, str(sum(counts.values())), listed(counts)) for workload, counts in sorted(where.items()))
     return output.Table(
         (output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WHERE")), rows
     )
+
+
+def _together(where: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
+    """Many pods that belong to no workload are one row for each namespace."""
+    alone = [name for name in where if name.startswith("Pod ")]
+    if len(alone) <= _SHOWN_PODS:
+        return where
+    by_namespace: dict[str, list[str]] = {}
+    for name in alone:
+        by_namespace.setdefault(name.removeprefix("Pod ").rpartition("/")[0], []).append(name)
+    found = {name: counts for name, counts in where.items() if name not in set(alone)}
+    for names in by_namespace.values():
+        plain = ", ".join(name.removeprefix("Pod ") for name in names[:_SHOWN_WORKLOADS])
+        rest = len(names) - _SHOWN_WORKLOADS
+        title = f"Pod {plain} and {rest:,} more" if rest > 0 else f"Pod {plain}"
+        found[title] = sum((where[name] for name in names), Counter())
+    return found
 
 
 def _given_up(view: PlanReport) -> output.Table:
@@ -136,20 +199,21 @@ def _given_up(view: PlanReport) -> output.Table:
     )
 
 
-def _targets(plan: Plan) -> Iterator[tuple[str, str]]:
-    for name, pods in sorted(plan.placements.items()):
+def _targets(view: PlanReport) -> Iterator[tuple[str, str]]:
+    for name, pods in sorted(view.existing.items()):
         yield from ((pod, f"node {name}") for pod in pods)
-    for claim in plan.claims:
-        first = claim.options[0]
-        yield from ((pod, f"new {first.name} {place(first.offering)}") for pod in claim.pods)
+    for each in view.purchases_made:
+        target = f"new {each.option.name} {place(each.option.offering)}"
+        yield from ((pod, target) for pod in each.pods)
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def listed(counts: Mapping[str, int]) -> str:
+    """Where pods go: the kinds of node with most of them by name, the others as a number."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    parts = [f"{count} on {target}" for target, count in ordered[:_SHOWN_PLACES]]
-    rest = ordered[_SHOWN_PLACES:]
-    if rest:
-        parts.append(f"{sum(count for _, count in rest)} on {counted(len(rest), 'other kind')} of node")
+    shown = len(ordered) if len(ordered) <= _SHOWN_PLACES + 1 else _SHOWN_PLACES
+    parts = [f"{count} on {target}" for target, count in ordered[:shown]]
+    if rest := ordered[shown:]:
+        parts.append(f"{sum(count for _, count in rest)} on {len(rest)} other kinds of node")
     return "; ".join(parts)
 
 
@@ -178,77 +242,3 @@ def _remedies(view: PlanReport) -> Iterator[str]:
     open_rows = [row for row in view.left_over if not row.remedies] or view.left_over
     for row in open_rows[:1]:
         yield f"--explain POD tells more of a pod, for instance --explain {short(row.pods[0])}"
-
-
-def _costs(view: PlanReport, found: Iterable[Cost]) -> output.Table:
-    """What wishes cost, the dearest first."""
-    ordered = sorted(found, key=lambda cost: (-(cost.hourly or 0.0), cost.pod, cost.constraint.field))
-    rows = tuple(
-        (view.workload(each.pod), str(each.pods), each.constraint.says, cost_text(each.hourly)) for each in ordered
-    )
-    columns = (
-        output.TableColumn("WORKLOAD"), output.TableColumn("PODS", right=True), output.TableColumn("WISH"),
-        output.TableColumn("$/h", right=True),
-    )  # fmt: skip
-    return output.Table(columns, rows)
-
-
-def attempts_table(view: PlanReport) -> output.Table:
-    """What came of each way of planning, in the order in which they were tried."""
-    names = ("PLANNER", "OUTCOME", "NODES", "$/h", "LEFT OVER")
-    rows = tuple(
-        (each.planner, each.outcome, *(("", "", "") if each.given_up else _came_to(each))) for each in view.attempts
-    )
-    return output.Table(tuple(output.TableColumn(name, right=name not in names[:2]) for name in names), rows)
-
-
-def _came_to(attempt: Attempt) -> tuple[str, str, str]:
-    return str(attempt.nodes), money(attempt.price), str(attempt.left_over)
-
-
-def cost_text(hourly: float | None) -> str:
-    """What a wish costs. Plans that place different pods cannot be compared."""
-    return "places other pods" if hourly is None else money(hourly)
-
-
-def draw_costs(view: PlanReport) -> None:
-    """What preferences, spread and affinity cost."""
-    found = view.costs or ()
-    section("What wishes cost", _costs(view, found))
-    if not found:
-        output.echo("\nNo pod has a preference, a spread constraint or an affinity that could cost anything")
-    if view.costs_not_priced:
-        output.echo(
-            f"and {view.costs_not_priced} more that were not looked at; --explain POD --costs does so for one pod"
-        )
-
-
-def draw_bound(view: PlanReport, least: Bound) -> None:
-    """How far the plan is from the lower bound, and what each way of planning came to."""
-    plan = view.plan
-    if not placed(plan):
-        output.echo("\nNo pod is placed, so there is no price to compare with a bound.")
-        return
-    gap = least.gap(plan.price)
-    far = "" if gap is None else f"; this plan is {gap:.1%} above that"
-    placing = "that places the same pods " if plan.refusals or plan.not_attempted else ""
-    output.echo("\n", output.Cell(f"No plan {placing}costs less than {money(least.price)} $/h{far}", "bold"))
-    if least.dropped:
-        output.echo(f"  not counted, so the true least may be higher: {', '.join(least.dropped)}")
-    for line in why_far(view, least):
-        output.echo(f"  {line}")
-    if least.method == "climb" and not least.exact:
-        output.echo("  found without a solver; pip install 'joiner[optimize]' may find a higher one")
-
-
-def why_far(view: PlanReport, least: Bound) -> Iterator[str]:
-    """What decides before prices do, where the plan is far from the bound."""
-    for cheaper in view.cheaper_without:
-        gap = least.gap(cheaper.price)
-        priced = f"{money(cheaper.price)} $/h" + ("" if gap is None else f", {gap:.1%} above the bound")
-        if cheaper.what == "order":
-            told = f"NodePools are asked by weight, the highest first; {BY_NAME}"
-            yield f"{told}; with {cheaper.nodepool} asked first a plan costs {priced}"
-        else:
-            what = {"preferences": "preferences", "spread": "topology spread"}[cheaper.what]
-            yield f"without {what} a plan costs {priced}"

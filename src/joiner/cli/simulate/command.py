@@ -6,29 +6,33 @@ from typing import Any
 
 import click
 
-from joiner.cli import output
+from joiner.cli import inputs, output
 from joiner.cli.output import JSON, TABLE
 from joiner.cli.simulate import report
+from joiner.cli.simulate.progress import StoryProgress
 from joiner.cli.simulate.tracefile import steps_to
 from joiner.model.duration import Duration, DurationError
 from joiner.model.meta import replace
+from joiner.sim.hunt.worseworlds import WORSE
 from joiner.sim.story.format import Story, StoryError
 from joiner.sim.story.limits import LONGEST
-from joiner.sim.story.narrator import Teller
+from joiner.sim.story.manifests import StoryManifests
 from joiner.sim.story.phrases import clock_time
 from joiner.sim.story.player import play
+from joiner.sim.story.report.narrator import Teller
+from joiner.sim.story.report.summary import Summary
 from joiner.sim.story.steps import Unplayable
-from joiner.sim.story.summary import Summary
 from joiner.sim.story.validation import prepared
 from joiner.sim.trace import Trace
-from joiner.sim.world import World
 
 EPILOG = """\b
 Examples:
   joiner simulate examples/19-an-hour-of-a-web-shop
   joiner simulate story.yaml --seed 7 --for 24h -o json
+  joiner simulate story.yaml --instance-types ec2/us-east-1
   joiner simulate story.yaml --trace steps.txt
   joiner simulate --hunt 200
+  joiner simulate --hunt 50 --worse outage
 
 \b
 Exit codes:
@@ -55,10 +59,16 @@ class _Span(click.ParamType[Duration]):
 
 
 @click.command("simulate", short_help="Play a story in the embedded cluster, on virtual time.", epilog=EPILOG)
-@click.argument("story", type=click.Path(exists=True, path_type=Path), required=False)
+@click.argument("story", type=click.Path(path_type=Path), required=False)
+@inputs.catalogue_option
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="What chance decides.")
 @click.option(
     "--hunt", "hunted", type=click.IntRange(min=1), metavar="N", help="Play N made-up worlds full of faults instead."
+)
+@click.option(
+    "--worse",
+    type=click.Choice(sorted(WORSE)),
+    help="Make the worlds of a hunt worse: " + "; ".join(f"{name}: {WORSE[name]}" for name in sorted(WORSE)) + ".",
 )
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="How many worlds to play at once when hunting; one per core by default."
@@ -71,8 +81,10 @@ class _Span(click.ParamType[Duration]):
 @output.option(TABLE, JSON)
 def command(
     story: Path | None,
+    catalogue: str | None,
     seed: int,
     hunted: int | None,
+    worse: str | None,
     jobs: int | None,
     length: Duration | None,
     tell: bool | None,
@@ -93,17 +105,20 @@ def command(
         raise click.UsageError("name a STORY, or say --hunt N to play made-up worlds")
     if story is not None and hunted is not None:
         raise click.UsageError("say either a STORY or --hunt, not both: a hunt makes up its own worlds")
-    _refuse_idle_options(hunted is not None, {"--for": length, "--tell": tell}, {"--jobs": jobs})
+    of_stories = {"--for": length, "--tell": tell, "--instance-types": catalogue}
+    _refuse_idle_options(hunted is not None, of_stories, {"--jobs": jobs, "--worse": worse})
     if hunted is not None:
         from joiner.cli.simulate import hunt
 
-        hunt.run(seed, hunted, jobs, trace_path, form)
+        hunt.run(seed, hunted, worse or "", jobs, trace_path, form)
         return
     assert story is not None
-    told = _read(story)
+    told = _read(story, catalogue)
     if length is not None:
         told = replace(told, ends=length)
     speak = form == TABLE if tell is None else tell
+    for note in StoryManifests(told).notes():
+        output.echo(output.Cell("note", "yellow"), f": {note}", err=True)
     summary = _play(told, seed, _teller(form) if speak else None, trace_path)
     if form == JSON:
         output.data(report.data(summary), JSON, "StoryReport")
@@ -114,62 +129,42 @@ def command(
 
 
 def _refuse_idle_options(hunts: bool, of_stories: dict[str, Any], of_hunts: dict[str, Any]) -> None:
-    """Nobody should believe that an option did something when it did not."""
+    """An option that would do nothing is an error."""
     for name, value in (of_stories if hunts else of_hunts).items():
         if value is not None:
             raise click.UsageError(f"{name} is for {'stories' if hunts else 'hunts'} only")
 
 
-def _read(path: Path) -> Story:
+def _read(path: Path, catalogue: str | None) -> Story:
     file = path / "story.yaml" if path.is_dir() else path
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise click.ClickException(f"{file}: cannot be read: {error.strerror}") from None
+        raise click.ClickException(output.safe(f"{file}: cannot be read: {error.strerror}")) from None
     except UnicodeDecodeError:
         raise click.ClickException(f"{file}: cannot be read: a story is text in UTF-8, and this is not") from None
     try:
-        return prepared(text, str(file), file.parent)
+        return prepared(text, str(file), file.parent, catalogue or "")
     except StoryError as error:
-        raise click.ClickException(f"this story cannot be told:\n{error}") from None
+        raise _untold(error) from None
+
+
+def _untold(error: Exception) -> click.ClickException:
+    """What is wrong with a story. Names in it come from a file, and must not steer a terminal."""
+    return click.ClickException("\n".join(["this story cannot be told:", *map(output.safe, str(error).split("\n"))]))
 
 
 def _play(story: Story, seed: int, tell: Teller | None, trace_path: Path | None) -> Summary:
-    bar = _Bar(story) if tell is None and sys.stderr.isatty() else None
+    progress = None if tell is not None else StoryProgress(story.ends.seconds)
     try:
         with steps_to(trace_path) as sink:
-            return play(story, seed=seed, trace=Trace(sink=sink), progress=bar.at if bar else None, tell=tell)
+            at = progress.at if progress is not None else None
+            return play(story, seed=seed, trace=Trace(sink=sink), progress=at, tell=tell)
     except (StoryError, Unplayable) as error:
-        raise click.ClickException(f"this story cannot be told:\n{error}") from None
+        raise _untold(error) from None
     finally:
-        if bar is not None:
-            bar.close()
-
-
-class _Bar:
-    """How far the story has come, for those who look at a terminal."""
-
-    def __init__(self, story: Story) -> None:
-        from rich.progress import Progress
-
-        self._progress = Progress(transient=True, console=_stderr())
-        self._progress.start()
-        self._task = self._progress.add_task("playing", total=story.ends.seconds)
-
-    def at(self, seconds: float, world: World) -> None:
-        """The story has come to this second."""
-        del world
-        self._progress.update(self._task, completed=seconds)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._progress.stop()
-
-
-def _stderr() -> Any:
-    from rich.console import Console
-
-    return Console(stderr=True)
+        if progress is not None:
+            progress.close()
 
 
 def _teller(form: str) -> Teller:

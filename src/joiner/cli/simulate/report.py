@@ -8,7 +8,8 @@ from joiner.cli import output
 from joiner.cli.output import Cell, Table, TableColumn
 from joiner.model import labels
 from joiner.sim.story.phrases import clock_time, counted, wait
-from joiner.sim.story.summary import Summary, Verdict, quantile
+from joiner.sim.story.report.missingpods import Missing
+from joiner.sim.story.report.summary import Summary, Verdict, quantile
 
 
 def data(summary: Summary) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def data(summary: Summary) -> dict[str, Any]:
             "waitSecondsP50": round(quantile(summary.waits, 0.5), 3),
             "waitSecondsP99": round(quantile(summary.waits, 0.99), 3),
             "waitSecondsMost": round(max(summary.waits, default=0.0), 3),
+            "missing": [_missing(each) for each in summary.missing],
         },
         "nodes": {"most": summary.nodes_most, "claims": dict(summary.claims)},
         "refused": [
@@ -73,7 +75,19 @@ def data(summary: Summary) -> dict[str, Any]:
             }
             for use in summary.reservations
         ],
+        "notes": list(summary.notes),
         "trace": summary.trace,
+    }
+
+
+def _missing(missing: Missing) -> dict[str, Any]:
+    return {
+        "workload": missing.workload,
+        "times": missing.times,
+        "seconds": round(missing.seconds, 3),
+        "longestSeconds": round(missing.longest, 3),
+        "podSeconds": round(missing.pod_seconds, 3),
+        "most": missing.most,
     }
 
 
@@ -85,7 +99,7 @@ def show(summary: Summary) -> None:
     """Print the summary. Its numbers are those of `data`, rounded alike."""
     found = data(summary)
     click.echo()
-    click.echo(output.bold(f"{summary.title} (seed {summary.seed}, {clock_time(summary.seconds)})"))
+    click.echo(output.bold(f"{output.safe(summary.title)} (seed {summary.seed}, {clock_time(summary.seconds)})"))
     click.echo()
     _show_costs(found)
     _show_counts(found)
@@ -109,14 +123,28 @@ def _show_counts(found: dict[str, Any]) -> None:
         waits = f"half within {half}, 99% within {nearly}, all within {most}"
         click.echo(f"{counted(pods['placed'], 'time')} a pod got a node: {waits}")
     for name, number in pods["unplaced"].items():
-        click.echo(f"at the end {counted(number, 'pod')} of {name} {'has' if number == 1 else 'have'} no node")
-    made = ", ".join(f"{count} of {pool}" for pool, count in nodes["claims"].items()) or "none"
+        click.echo(
+            f"at the end {counted(number, 'pod')} of {output.safe(name)} {'has' if number == 1 else 'have'} no node"
+        )
+    for each in pods["missing"]:
+        longest = f", the longest time {wait(each['longestSeconds'])}" if each["times"] > 1 else ""
+        times = "once" if each["times"] == 1 else counted(each["times"], "time")
+        most = f"at most {counted(each['most'], 'pod')} at once"
+        click.echo(
+            f"pods of {output.safe(each['workload'])} that had run were missing {times}, {most}:"
+            f" {wait(each['seconds'])} in all{longest}"
+        )
+    made = ", ".join(f"{count} of {output.safe(pool)}" for pool, count in nodes["claims"].items()) or "none"
     click.echo(f"at most {counted(nodes['most'], 'node')} at once; claims made: {made}")
     for each in found["reservations"]:
         share = f"{each['hoursUsed']:.2f} of {each['hoursPaid']:.2f} machine hours"
-        click.echo(f"reservation {each['id']}: {share} used, at most {each['most']} of {each['count']} at once")
+        click.echo(
+            f"reservation {output.safe(each['id'])}: {share} used, at most {each['most']} of {each['count']} at once"
+        )
     for each in found["refused"]:
-        click.echo(f"refused: {each['workload']} ({counted(each['times'], 'time')}): {output.safe(each['reason'])}")
+        click.echo(
+            f"refused: {output.safe(each['workload'])} ({counted(each['times'], 'time')}): {output.safe(each['reason'])}"
+        )
 
 
 def _show_costs(found: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ Sink = Callable[[str], None]
 
 @contextmanager
 def steps_to(path: Path | None) -> Iterator[Sink | None]:
-    """Somebody who writes lines to a file as they come; nobody when there is no file."""
+    """A listener that writes lines to a file as they come; None when there is no file."""
     if path is None:
         yield None
         return

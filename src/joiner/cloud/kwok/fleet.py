@@ -1,4 +1,4 @@
-"""The machines of the KWOK provider: Node objects that nobody runs, and those that will be there in a while.
+"""The machines of the KWOK provider: Node objects without a kubelet, and those that will be there in a while.
 
 The name of a machine follows from its claim, so that one claim can never get two: the second Node would have the name of the
 first. What is not yet a Node is lost with the process; the claim then asks again, and gets the same name.
@@ -130,7 +130,7 @@ class Fleet:
         except KubeError as error:
             raise Transient(f"Node {name} could not be deleted: {error}") from error
         self._reserved.pop(name, None)
-        raise InstanceNotFound(f"Node {name} was deleted")
+        raise InstanceNotFound(f"Node {name} was deleted", certain=True)
 
     async def reboot(self, provider_id: str, operation_id: str) -> None:
         """A new boot id is all that a reboot of nothing can show."""

@@ -1,4 +1,4 @@
-"""KWOK as a cloud: instance types out of a catalogue, chosen and bent by the KWOKNodeClass, and Nodes that nobody runs.
+"""KWOK as a cloud: instance types out of a catalogue, chosen and changed by the KWOKNodeClass, and Nodes without a kubelet.
 
 Beyond Karpenter's, its NodeClass names the catalogue, configures the kubelet and holds capacity reservations, so that
 everything Joiner does can be tried without a cloud.
@@ -24,6 +24,7 @@ from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation, standi
 from joiner.cloud.unavailable import Unavailable
 from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
+from joiner.model import labels
 from joiner.model.duration import Duration
 from joiner.model.labels import ALIASES, Vocabulary
 from joiner.model.meta import KubeObject, replace
@@ -83,7 +84,7 @@ class Generation(NamedTuple):
     """Everything the instance types of a pool depend on. Compared part by part, never mixed."""
 
     node_class: tuple[str, int]
-    """Which class, and how often we have seen it change."""
+    """Which class, and how often we have seen it, or the file of its catalogue, change."""
     reservations_ended: int
     reservations_used: tuple[int, ...]
     """How many machines run in each reservation of the class."""
@@ -100,7 +101,7 @@ class KwokProvider:
         self._clock = clock
         self.unavailable = Unavailable(clock)
         """Where launches that found nothing are remembered."""
-        self._seen: dict[str, tuple[KWOKNodeClass | None, int]] = {}
+        self._seen: dict[str, tuple[tuple[KWOKNodeClass | None, supply.FileStamp | None], int]] = {}
         self._machines = Fleet(client, clock, tasks or Tasks()) if client is not None else None
 
     @property
@@ -124,10 +125,11 @@ class KwokProvider:
         """Moves with the NodeClass, with reservations that fill, empty and end, and with shortages that come and go."""
         name = pool.spec.template.spec.node_class_ref.name
         node_class = self._node_classes.get(KWOKNodeClass, name)
-        known, version = self._seen.get(name, (None, 0))
-        if node_class is not known and node_class != known:
+        known, version = self._seen.get(name, ((None, None), 0))
+        seen = (node_class, None if node_class is None else supply.file_stamp(node_class))
+        if seen != known:
             version += 1
-            self._seen[name] = (node_class, version)
+            self._seen[name] = (seen, version)
         ended, used = 0, tuple[int, ...]()
         if node_class is not None and node_class.spec.capacity_reservations:
             ended = sum(each.ended(self._clock.now()) for each in supply.reservations(node_class))
@@ -209,8 +211,13 @@ class KwokProvider:
         await self._with_machines().reboot(claim.status.provider_id, operation_id)
 
     async def drift_reason(self, claim: NodeClaim) -> str:
-        """A pretend machine is always what it was asked to be."""
-        return ""
+        """A machine in a reservation that its NodeClass no longer lists is not what the class asks for."""
+        node_class = self._node_classes.get(KWOKNodeClass, claim.spec.node_class_ref.name)
+        own = claim.metadata.labels
+        if node_class is None or own.get(labels.CAPACITY_TYPE) != labels.RESERVED:
+            return ""
+        listed = (each.id for each in node_class.spec.capacity_reservations)
+        return "" if own.get(DEFAULT_LABELS.id, "") in listed else "CapacityReservationDrift"
 
     def catalogue(self, pool: NodePool) -> Catalogue:
         """The catalogue behind a pool, before shortages."""
@@ -244,7 +251,7 @@ class KwokProvider:
         return self.ready(pool.spec.template.spec.node_class_ref, f"NodePool {pool.name}")
 
     def ready(self, reference: NodeClassReference, asking: str) -> KWOKNodeClass:
-        """The NodeClass that somebody refers to. Raises NodeClassNotReady."""
+        """The NodeClass that is referred to. Raises NodeClassNotReady."""
         if (reference.group, reference.kind) != (KWOKNodeClass.group, KWOKNodeClass.kind):
             raise NodeClassNotReady(
                 reference.name,

@@ -12,6 +12,8 @@ from joiner.cloud.sources.catalogue import Catalogue, CatalogueError, Origin
 from joiner.cloud.sources.reservation import DEFAULT_LABELS, Reservation
 from joiner.model import labels
 
+FileStamp = tuple[int, int, int]
+"""When a file was written, its size, and which file it is."""
 TYPES_PATH: Final = "spec.instanceTypes"
 
 
@@ -29,6 +31,17 @@ def catalogue(node_class: KWOKNodeClass, reservations: Iterable[Reservation] = (
         return generated.catalogue(kubelet=spec.kubelet, reservations=reservations)
     except CatalogueError as error:
         raise NodeClassNotReady(node_class.name, f"{TYPES_PATH}: {error}") from error
+
+
+def file_stamp(node_class: KWOKNodeClass) -> FileStamp | None:
+    """What differs when the file of the class' catalogue was written again; nothing where there is no file."""
+    if node_class.spec.file is None:
+        return None
+    try:
+        found = Path(node_class.spec.file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def origin(node_class: KWOKNodeClass) -> Origin:
@@ -81,7 +94,7 @@ def _way(offering: Offering) -> tuple[str, str, str]:
 
 def settled_labels(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
     """The labels of a machine bought this way: everything that has one value."""
-    return {**instance_type.requirements.labels(), **offering.requirements.labels()}
+    return ec2.with_eks_names({**instance_type.requirements.labels(), **offering.requirements.labels()})
 
 
 def demoted(own: Mapping[str, str]) -> dict[str, str]:

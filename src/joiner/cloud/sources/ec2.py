@@ -6,7 +6,7 @@ capacity type, the overhead of machines that keep back the same.
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -27,7 +27,10 @@ NAME: Final = "EC2"
 DEFAULT_REGION: Final = "us-east-1"
 
 PREFIX: Final = "karpenter.k8s.aws/"
+EKS_PREFIX: Final = "eks.amazonaws.com/"
 ZONE_ID: Final = "topology.k8s.aws/zone-id"
+TENANCY: Final = PREFIX + "instance-tenancy"
+NITRO_SANDBOX: Final = PREFIX + "nitro-sandbox"
 _OWN_LABELS: Final = (
     "instance-accelerator-count", "instance-accelerator-manufacturer", "instance-accelerator-name",
     "instance-capability-flex", "instance-category", "instance-cpu", "instance-cpu-manufacturer",
@@ -38,8 +41,10 @@ _OWN_LABELS: Final = (
 )  # fmt: skip
 LABELS: Final = frozenset({ZONE_ID, *(PREFIX + name for name in _OWN_LABELS)})
 """The labels these types carry beyond the ones every provider knows and those of reservations."""
-ALIASES: Final = {"topology.ebs.csi.aws.com/zone": labels.ZONE}
-"""What the driver of EBS volumes calls a label that every node has."""
+EKS_NAMES: Final[Mapping[str, str]] = {EKS_PREFIX + name: PREFIX + name for name in _OWN_LABELS}
+"""What EKS Auto Mode calls the labels of EC2's machines, and what Karpenter's AWS provider calls them."""
+ALIASES: Final[Mapping[str, str]] = {"topology.ebs.csi.aws.com/zone": labels.ZONE, **EKS_NAMES}
+"""Other names of the same labels: those of EKS Auto Mode, and what the driver of EBS volumes calls the zone."""
 
 NEURON: Final = "aws.amazon.com/neuron"
 NEURON_CORE: Final = "aws.amazon.com/neuroncore"
@@ -51,7 +56,9 @@ _GIB: Final = (1 << 30) * MILLI
 _ARM_FIRMWARE_MIB: Final = 64
 """Memory that arm64 machines never show to the operating system."""
 _CATEGORY_AND_GENERATION: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.")
-_TENANCY: Final = Requirement(PREFIX + "instance-tenancy", ("dedicated", "default"))
+_SPECIAL_CATEGORIES: Final = frozenset({"dl", "f", "g", "inf", "mac", "p", "trn", "vt"})
+"""Instance categories of which every type has accelerators, or is bare metal."""
+_TENANCY: Final = Requirement(TENANCY, ("dedicated", "default"))
 _LINUX: Final = Requirement(labels.OS, ("linux",))
 _EVICTION: Final = {MEMORY: Threshold(amount=100 * _MIB), EPHEMERAL_STORAGE: Threshold(millionths=100_000)}
 
@@ -64,9 +71,18 @@ class MachineSettings(Value):
     """Network interfaces that pods do not get."""
     vm_memory_overhead_percent: float = 0.075
     """The share of the memory that the hypervisor is assumed to take."""
-    root_volume_gib: int = 20
+    volume: int = 20 * _GIB
+    """The disk that pods write to, in thousandths of bytes."""
     raid0: bool = False
     """Whether local disks, where there are any, are what pods write to."""
+    reserved_by_actual_pods: bool = False
+    """Whether the memory the kubelet keeps back follows the pods it really takes, as on Bottlerocket."""
+    efa_only_interfaces: int = 0
+    """Interfaces of the NodeClass that are for EFA alone; without any, a machine has as many as its type."""
+    efa_only_on_default_card: int = 0
+    """How many of them take the place of an interface with addresses."""
+    discovered_memory: Mapping[str, int] = {}
+    """Instance type to the memory that a node of it was seen to report, in thousandths of bytes."""
 
 
 DEFAULT_MACHINE: Final = MachineSettings()
@@ -92,6 +108,12 @@ def origin(region: str = DEFAULT_REGION) -> Origin:
     return Origin(name=NAME, region=region, dates=tuple(dates))
 
 
+def with_eks_names(own: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a machine, those of EC2 under both names: kube-scheduler binds pods that ask for either."""
+    twice = {written: own[key] for written, key in EKS_NAMES.items() if key in own}
+    return {**own, **twice}
+
+
 def regions() -> tuple[str, ...]:
     """The regions of the bundled catalogue."""
     return tuple(sorted(source.load().regions))
@@ -107,6 +129,18 @@ def instance_types(
     keys: ReservationLabels = DEFAULT_LABELS,
 ) -> tuple[InstanceType, ...]:
     """The types of a region in order of name; `zones` limits them to what is sold in those zones."""
+    return reserve(deriving(facts, region, machine=machine, zones=zones, keys=keys), reservations, keys)
+
+
+def deriving(
+    facts: Facts,
+    region: str,
+    *,
+    machine: MachineSettings = DEFAULT_MACHINE,
+    zones: Iterable[str] | None = None,
+    keys: ReservationLabels = DEFAULT_LABELS,
+) -> Iterator[InstanceType]:
+    """The same without reservations, one type at a time."""
     place = facts.regions.get(region)
     if place is None:
         known = ", ".join(sorted(facts.regions))
@@ -114,8 +148,7 @@ def instance_types(
     chosen = _chosen(region, place, zones)
     deriver = _Deriver(region, place, chosen, machine, keys)
     sold = sorted((t for t in facts.types if t.name in place.types), key=lambda t: t.name)
-    types = (deriver.instance_type(t, place.types[t.name]) for t in sold if chosen & set(place.types[t.name].zones))
-    return reserve(types, reservations, keys)
+    return (deriver.instance_type(t, place.types[t.name]) for t in sold if chosen & set(place.types[t.name].zones))
 
 
 def _chosen(region: str, place: Region, zones: Iterable[str] | None) -> frozenset[str]:
@@ -143,15 +176,16 @@ class _Deriver:
 
     def instance_type(self, facts: TypeFacts, sold: Sold) -> InstanceType:
         zones = tuple(sorted(self._zones & set(sold.zones)))
-        taken = vm_overhead_mib(facts, self._machine.vm_memory_overhead_percent)
+        taken = _taken(facts, self._machine)
         return InstanceType(
             name=facts.name,
             requirements=Requirements((*_type_labels(facts), *self._place_labels(facts, zones))),
             offerings=tuple(self._offerings(facts, sold, zones)),
             capacity=capacity(facts, self._machine),
             overhead=self._overhead(facts),
-            vm_overhead={MEMORY: taken * _MIB} if taken else {},
+            vm_overhead={MEMORY: taken} if taken else {},
             pods_limit=self._machine.kubelet.pods_limit(facts.vcpus * MILLI),
+            exotic=is_exotic(facts),
         )
 
     def _place_labels(self, facts: TypeFacts, zones: tuple[str, ...]) -> Iterator[Requirement]:
@@ -164,7 +198,7 @@ class _Deriver:
     def _offerings(self, facts: TypeFacts, sold: Sold, zones: tuple[str, ...]) -> Iterator[Offering]:
         for zone in zones:
             for capacity_type in _capacity_types(facts):
-                price = sold.spot if capacity_type == labels.SPOT else sold.on_demand
+                price = _spot(sold, zone) if capacity_type == labels.SPOT else sold.on_demand
                 yield Offering(requirements=self._offering_requirements(capacity_type, zone), price=price)
 
     def _offering_requirements(self, capacity_type: str, zone: str) -> Requirements:
@@ -181,7 +215,7 @@ class _Deriver:
         return known
 
     def _overhead(self, facts: TypeFacts) -> Overhead:
-        pods = eni_pods(facts)
+        pods = _pods(facts, self._machine) if self._machine.reserved_by_actual_pods else eni_pods(facts)
         known = self._overheads.get((facts.vcpus, pods))
         if known is None:
             known = self._overheads[facts.vcpus, pods] = kept_back(
@@ -195,10 +229,9 @@ class _Deriver:
 
 def capacity(facts: TypeFacts, machine: MachineSettings = DEFAULT_MACHINE) -> dict[str, int]:
     """What a node of the type reports; resources it has none of are left out."""
-    memory = _visible_mib(facts) - vm_overhead_mib(facts, machine.vm_memory_overhead_percent)
     found = {
         CPU: facts.vcpus * MILLI,
-        MEMORY: memory * _MIB,
+        MEMORY: _visible_mib(facts) * _MIB - _taken(facts, machine),
         EPHEMERAL_STORAGE: _ephemeral_storage(facts, machine),
         PODS: _pods(facts, machine) * MILLI,
     }
@@ -210,15 +243,36 @@ def capacity(facts: TypeFacts, machine: MachineSettings = DEFAULT_MACHINE) -> di
         first = facts.neuron_devices[0]
         found[NEURON] = sum(device.count for device in facts.neuron_devices) * MILLI
         found[NEURON_CORE] = first.count * first.cores * MILLI
-    if facts.efa_interfaces:
-        found[EFA] = facts.efa_interfaces * MILLI
+    efa = machine.efa_only_interfaces or facts.efa_interfaces
+    if efa:
+        found[EFA] = efa * MILLI
     return found
+
+
+def _taken(facts: TypeFacts, machine: MachineSettings) -> int:
+    """What the hypervisor takes of the memory: what a node showed, or the share that is assumed."""
+    seen = machine.discovered_memory.get(facts.name)
+    if seen is not None:
+        return max(0, _visible_mib(facts) * _MIB - seen)
+    return vm_overhead_mib(facts, machine.vm_memory_overhead_percent) * _MIB
+
+
+def _spot(sold: Sold, zone: str) -> float | None:
+    return sold.spot if sold.spot is not None else sold.spot_by_zone.get(zone)
+
+
+def is_exotic(facts: TypeFacts) -> bool:
+    """Whether the type is bare metal or has accelerators: GPUs, Neuron, Gaudi, FPGAs, video."""
+    size = facts.name.partition(".")[2]
+    category = _CATEGORY_AND_GENERATION.match(facts.name)
+    special = category is not None and category[1] in _SPECIAL_CATEGORIES
+    return special or size.startswith("metal") or bool(facts.gpus or facts.neuron_devices or facts.accelerators)
 
 
 def _ephemeral_storage(facts: TypeFacts, machine: MachineSettings) -> int:
     if machine.raid0 and facts.storage_gb:
         return facts.storage_gb * 10**9 * MILLI
-    return machine.root_volume_gib * _GIB
+    return machine.volume
 
 
 def _visible_mib(facts: TypeFacts) -> int:
@@ -238,7 +292,8 @@ def eni_pods(facts: TypeFacts, reserved_enis: int = 0) -> int:
 
 def _pods(facts: TypeFacts, machine: MachineSettings) -> int:
     kubelet = machine.kubelet
-    pods = eni_pods(facts, machine.reserved_enis) if kubelet.max_pods is None else kubelet.max_pods
+    not_for_pods = machine.reserved_enis + machine.efa_only_on_default_card
+    pods = eni_pods(facts, not_for_pods) if kubelet.max_pods is None else kubelet.max_pods
     return min(pods, kubelet.pods_per_core * facts.vcpus) if kubelet.pods_per_core else pods
 
 

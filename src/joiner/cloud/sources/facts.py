@@ -94,6 +94,12 @@ class TypeFacts(Value):
     gpus: tuple[Gpu, ...] = ()
     neuron_devices: tuple[NeuronDevice, ...] = ()
     accelerators: tuple[Accelerator, ...] = ()
+    card_interfaces: tuple[int, ...] = ()
+    """Network interfaces of each network card; empty where the data does not say."""
+    nested_virtualization: bool | None = None
+    """Whether virtual machines can run on it; nothing where the data does not say."""
+    placement_strategies: tuple[str, ...] | None = None
+    """Placement groups it can be launched into; nothing where the data does not say."""
 
 
 class Sold(Value):
@@ -103,7 +109,9 @@ class Sold(Value):
     on_demand: Price | None = None
     """Dollars an hour for Linux; nothing if the price source does not know the type."""
     spot: Price | None = None
-    """The mean over the zones: the price source does not say which zone a price belongs to."""
+    """The mean over the zones, where the price source does not say which zone a price belongs to."""
+    spot_by_zone: Mapping[str, Price] = {}
+    """The price of each zone, where it does."""
 
 
 class Region(Value):

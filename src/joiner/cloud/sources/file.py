@@ -164,7 +164,7 @@ def _offerings(entry: Located, *, always_available: bool) -> Iterator[Offering]:
         reserved = requirements.at(labels.CAPACITY_TYPE).any() == labels.RESERVED
         yield Offering(
             requirements=requirements,
-            price=offering.field("price").number(ALLOWED_PRICE),
+            price=offering.field("price").number(ALLOWED_PRICE) + 0.0,  # minus zero is zero
             available=(count if reserved else UNLIMITED) if available or always_available else 0,
         )
 

@@ -4,7 +4,7 @@ One offering per reservation, carrying its id: pods and pools may choose one, an
 Whether a reservation has ended is for the caller to say, who has a clock.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -46,6 +46,10 @@ class Reservation(Value):
     """When it ends; nothing: it lasts until it is cancelled."""
     kind: Literal["open", "targeted"] = msgspec.field(default="open", name="type")
     """Written `type`. Whether matching instances fall into it by themselves. Joiner always names the reservation it means."""
+    reservation_type: str = KIND_DEFAULT
+    """What was bought: `default`, or `capacity-block`."""
+    interruptible: bool = False
+    """Whether its owner may take the capacity back."""
 
     def ended(self, now: datetime) -> bool:
         """Whether it is over."""
@@ -65,11 +69,19 @@ def reserve(
     All other offerings say that they are of no reservation. A reservation in a zone where its type is not offered adds
     nothing; `misplaced` tells which those are.
     """
+    return tuple(reserving(types, reservations, keys))
+
+
+def reserving(
+    types: Iterable[InstanceType], reservations: Iterable[Reservation], keys: ReservationLabels = DEFAULT_LABELS
+) -> Iterator[InstanceType]:
+    """The same, one type at a time."""
     by_type: dict[str, list[Reservation]] = {}
     for reservation in sorted(reservations, key=lambda r: r.id):
         by_type.setdefault(reservation.instance_type, []).append(reservation)
     silent = _Silent(keys)
-    return tuple(_reserved(t, by_type.get(t.name, ()), keys, silent) for t in types)
+    for each in types:
+        yield _reserved(each, by_type.get(each.name, ()), keys, silent)
 
 
 class ReservationStanding(Value):
@@ -166,7 +178,8 @@ def _offering(reservation: Reservation, market: tuple[Offering, ...], keys: Rese
 
 
 def _values(reservation: Reservation, keys: ReservationLabels) -> dict[str, str]:
-    values = {keys.id: reservation.id, keys.type: KIND_DEFAULT, keys.interruptible: "false"}
+    interruptible = "true" if reservation.interruptible else "false"
+    values = {keys.id: reservation.id, keys.type: reservation.reservation_type, keys.interruptible: interruptible}
     return {key: value for key, value in values.items() if key}
 
 

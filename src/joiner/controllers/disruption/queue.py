@@ -8,7 +8,7 @@ disruption are removed from nodes and claims that no command owns, as after a fa
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Final
 
@@ -16,6 +16,7 @@ from joiner.controllers.deadlines import hurried
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
+from joiner.disruption.decision import REPLACE
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
 from joiner.kube.errors import KubeError, NotFound
@@ -29,14 +30,12 @@ from joiner.model.nodepool import NodePool
 from joiner.observe.claims import count_disrupted, count_unhealthy
 from joiner.state.statenode import StateNode
 
-REPLACE: Final = "replace"
-DELETE: Final = "delete"
-TERMINATE_FIRST: Final = "terminate-first"
-
 TIMEOUT_LEAST: Final = timedelta(minutes=10)
 TIMEOUT_MOST: Final = timedelta(hours=1)
 TIMEOUT_PER_CANDIDATE: Final = timedelta(milliseconds=80)
 """How much more time a command gets for each candidate in the queue."""
+STANDS_S: Final = 5.0
+"""How long replacements must have been complete before the nodes go that they are for: some are Ready only for a moment."""
 _COMMAND: Final = "command"
 _NODE: Final = "node"
 _CLAIM: Final = "claim"
@@ -60,16 +59,25 @@ class Command(Value):
     """How long draining may take; with nothing said the claim's own word holds."""
     condition: str = ""
     """What is wrong with the nodes, if that is why they go."""
+    message: str = ""
+    """What more there is to tell about why they go."""
 
 
 class _Running:
     """A command that was started, and how far it is."""
 
-    def __init__(self, command: Command, began: datetime) -> None:
+    def __init__(self, command: Command, began: float) -> None:
         self.command = command
         self.began = began
         self.replacements: tuple[NodeClaim, ...] = ()
         self.deleted: set[str] = set()
+        self._complete_since: float | None = None
+
+    def stands_until(self, now: float) -> float:
+        """Until when replacements that are complete are watched."""
+        if self._complete_since is None:
+            self._complete_since = now
+        return self._complete_since + STANDS_S
 
     def claims(self) -> tuple[NodeClaim, ...]:
         return tuple(each.claim for each in self.command.candidates if each.claim is not None)
@@ -85,6 +93,8 @@ class CommandQueue(Reconciler):
     def __init__(self, shared: Shared, *, claims: ClaimWriter) -> None:
         self._client, self._informers, self._cluster = shared.client, shared.informers, shared.cluster
         self._managed, self._claims, self._clock = shared.managed, claims, shared.clock
+        self.deciding = claims.deciding
+        """Held by callers from a look at the cluster until the command that follows from it has started."""
         self._recorder, self._metrics = shared.recorder, shared.metrics
         self._nominated_for = timedelta(seconds=shared.options.nomination_s)
         self._running: dict[str, _Running] = {}
@@ -103,6 +113,11 @@ class CommandQueue(Reconciler):
         if change.after is not None and claimconditions.holds(claim, DISRUPTION_REASON):
             yield Key(_CLAIM, claim.name)
 
+    @property
+    def owned(self) -> frozenset[str]:
+        """The claims of all nodes that commands are about."""
+        return frozenset(self._owner)
+
     def owns(self, claim: str) -> bool:
         """Whether a command is about the node of this claim."""
         return claim in self._owner
@@ -111,7 +126,7 @@ class CommandQueue(Reconciler):
 
     async def start(self, command: Command) -> bool:
         """Begin; whether it has begun. If not, nothing is left of it but claims that were written already."""
-        running, number = _Running(command, self._clock.now()), str(next(self._numbers))
+        running, number = _Running(command, self._clock.monotonic()), str(next(self._numbers))
         names = [claim.name for claim in running.claims()]
         if any(name in self._owner for name in names):
             return False
@@ -129,9 +144,9 @@ class CommandQueue(Reconciler):
         self._running[number] = running
         self._waits.update({claim.name: number for claim in running.replacements})
         self._cluster.mark_for_deletion(*(claim.name for claim in running.claims()))
-        until = self._clock.now() + self._nominated_for
+        now = self._clock.now()
         for name in (*command.nominated, *(claim.name for claim in running.replacements)):
-            self._cluster.nominate(name, until)
+            self._cluster.nominate(name, now + self._nominated_for, now)
         self._count_start(command)
         self.wake(Key(_COMMAND, number))
         return True
@@ -163,6 +178,8 @@ class CommandQueue(Reconciler):
         assert each.node is not None
         assert each.claim is not None
         node = await self._client.get(Node, each.node.name)
+        if node.metadata.uid != each.node.metadata.uid:
+            raise NotFound(f"Node {node.name} is another one by now")
         closed = replace(node.spec, taints=taints.merged(node.spec.taints, (taints.DISRUPTED,)))
         await self._client.patch(node, replace(node, spec=closed), locked=True)
         claim = await self._client.get(NodeClaim, each.claim.name)
@@ -174,12 +191,15 @@ class CommandQueue(Reconciler):
 
     async def _replacements(self, command: Command) -> tuple[NodeClaim, ...]:
         reason = command.reason.lower()
+        names = [each.claim.name for each in command.candidates if each.claim is not None]
         if command.replicas is not None:
-            written = await self._claims.replicate(command.replicas, len(command.candidates), reason=reason)
+            written = await self._claims.replicate(command.replicas, len(names), reason=reason, replaces=names)
             if len(written) < len(command.candidates):
                 raise NotFound(f"not all claims of NodePool {command.replicas.name} could be written")
             return written
-        outcomes = await self._claims.buy(command.replacements, reason=reason) if command.replacements else ()
+        if not command.replacements:
+            return ()
+        outcomes = await self._claims.buy(command.replacements, reason=reason, replaces=names)
         for outcome in outcomes:
             if outcome.claim is None:
                 raise NotFound(outcome.problem)
@@ -213,15 +233,18 @@ class CommandQueue(Reconciler):
             if all([await self._is_leaving(each) for each in running.claims()]):
                 self._finish(number)  # another controller was faster
                 return DONE
-            left = running.began + self._timeout() - self._clock.now()
+            left = running.began + self._timeout() - self._clock.monotonic()
             if known is None or not is_there:
                 self._fail(number, running, f"replacement {claim.name} is gone")
                 return DONE
-            if left <= timedelta(0):
+            if left <= 0:
                 self._fail(number, running, f"replacement {claim.name} was not complete in time")
                 return DONE
             self._tell_waiting(known)
-            return Result(left.total_seconds())
+            return Result(left)
+        now = self._clock.monotonic()
+        if running.replacements and now < running.stands_until(now):
+            return Result(running.stands_until(now) - now)
         for each in running.command.candidates:
             await self._delete(each, running)
         self._finish(number)
@@ -241,8 +264,8 @@ class CommandQueue(Reconciler):
                 return None
         return known if known.metadata.uid == claim.metadata.uid else None
 
-    def _timeout(self) -> timedelta:
-        return max(TIMEOUT_LEAST, min(TIMEOUT_MOST, TIMEOUT_PER_CANDIDATE * len(self._owner)))
+    def _timeout(self) -> float:
+        return max(TIMEOUT_LEAST, min(TIMEOUT_MOST, TIMEOUT_PER_CANDIDATE * len(self._owner))).total_seconds()
 
     def _tell_waiting(self, claim: NodeClaim) -> None:
         if claimconditions.holds(claim, LAUNCHED):
@@ -264,6 +287,7 @@ class CommandQueue(Reconciler):
             pass
         running.deleted.add(name)
         message = f"disrupted for reason {command.reason}"
+        message += f": {command.message}" if command.message else ""
         for thing in (each.node, each.claim):
             if thing is not None:
                 self._recorder.publish(thing, "DisruptionTerminating", message)

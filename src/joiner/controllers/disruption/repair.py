@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from joiner.catalog.build import Catalog
 from joiner.cloud.errors import CloudError
 from joiner.cloud.repair import RepairPolicy
-from joiner.controllers.disruption import queue
 from joiner.controllers.disruption.queue import Command, CommandQueue
 from joiner.controllers.provisioning.claimwriter import ClaimRequest
 from joiner.controllers.provisioning.pools import Pools, SpreadDefaults, policy_of
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.disruption import budgets, candidates, repair, simulate, terminatefirst
+from joiner.controllers.waits import Waits, in_time
+from joiner.disruption import budgets, candidates, decision, repair, simulate, terminatefirst
 from joiner.disruption.cost import disturbance
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Change, Reconciler, Result, Watch, soonest
@@ -93,6 +93,7 @@ class Repair(Reconciler):
         self._spread = SpreadDefaults(shared)
         self._planner = shared.planner("disruption")
         self._reboots = repair.Reboots()
+        self._waits = Waits(shared.clock)
         self._broken: set[str] = set()
         self._failed_attempts: dict[str, _FailedAttempt] = {}
         """UID of a claim to the last attempt to find other places for its pods."""
@@ -112,11 +113,15 @@ class Repair(Reconciler):
 
     async def reconcile(self, key: Key) -> Result:
         """One pass; all of it sees the same moment."""
-        now = self._clock.now()
         if not self._broken:
             self._failed_attempts.clear()
             self._tell_eligible(0)
             return DONE
+        async with self._commands.deciding:
+            return await self._pass()
+
+    async def _pass(self) -> Result:
+        now = self._clock.now()
         if not self._cluster.synced(now):
             return Result(UNSYNCED_S)
         snapshot = self._cluster.snapshot(now)
@@ -140,7 +145,7 @@ class Repair(Reconciler):
                 continue
             if candidates.is_out_of_reach(each) or self._commands.owns(claim.name):
                 continue  # whatever ends that changes the node or its claim, and wakes us
-            ailments = repair.ailments(node, claim, self._policies)
+            ailments = in_time(self._waits, node, repair.ailments(node, claim, self._policies))
             due = repair.next_due(ailments, now)
             if due is not None:
                 waits.append(Result((due - now).total_seconds()))
@@ -211,7 +216,9 @@ class Repair(Reconciler):
         return True
 
     def _has_budget(self, target: BrokenNode, pool: NodePool, snapshot: Snapshot, now: datetime) -> bool:
-        if not target.state.initialized or budgets.left(pool, snapshot.nodes, repair.REASON, now) > 0:
+        if not target.state.initialized:
+            return True
+        if budgets.left(pool, snapshot.nodes, repair.REASON, now, self._commands.owned) > 0:
             return True
         message = f"its budgets let no node go for reason {repair.REASON} now"
         self._tell((pool,), "DisruptionBlocked", message, (repair.REASON,))
@@ -227,7 +234,7 @@ class Repair(Reconciler):
         if known is None or not known.still_holds(snapshot, options):
             tried = await self._simulated(target, snapshot, options)
             if not tried.obstacle:
-                command = self._command(target, queue.REPLACE if tried.replacements else queue.DELETE)
+                command = self._command(target, decision.REPLACE if tried.replacements else decision.DELETE)
                 return await self._commands.start(
                     replace(command, replacements=_requests(tried), nominated=tried.places)
                 )
@@ -286,7 +293,7 @@ class Repair(Reconciler):
             problem = f"the limit of NodePool {pool.name} leaves no room for another node"
             return await self._first(target, pool, terminatefirst.AT_LIMIT, problem, helps=True)
         try:
-            return await self._commands.start(replace(self._command(target, queue.REPLACE), replicas=pool))
+            return await self._commands.start(replace(self._command(target, decision.REPLACE), replicas=pool))
         finally:
             self._cluster.release(pool.name, granted)
 
@@ -300,7 +307,7 @@ class Repair(Reconciler):
         return await self._go_first(target, reason)
 
     async def _go_first(self, target: BrokenNode, reason: str, nominated: tuple[str, ...] = ()) -> bool:
-        command = replace(self._command(target, queue.TERMINATE_FIRST), nominated=nominated)
+        command = replace(self._command(target, decision.TERMINATE_FIRST), nominated=nominated)
         if not await self._commands.start(command):
             return False
         self._metrics.voluntary_disruption_terminate_first_decisions_total.labels(
@@ -308,11 +315,11 @@ class Repair(Reconciler):
         ).inc()
         return True
 
-    def _command(self, target: BrokenNode, decision: str) -> Command:
+    def _command(self, target: BrokenNode, how: str) -> Command:
         return Command(
             reason=repair.REASON,
             candidates=(target.state,),
-            decision=decision,
+            decision=how,
             bound=target.bound,
             condition=target.diagnosis.condition,
         )

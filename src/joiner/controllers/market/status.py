@@ -3,7 +3,7 @@
 Both controllers ask the very catalogues that planning uses, all pools at once, whenever a spec changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import timedelta
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Change, Reconciler, Result, Watch
+from joiner.model.conditions import find
 from joiner.model.meta import KubeObject
 from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
@@ -74,14 +75,17 @@ class OverlayStatus(_Evaluation):
         catalogs = await self._all()
         clashes: dict[str, list[str]] = {}
         for _, catalog in catalogs:
-            for each in catalog.market.conflicts:
+            for each in catalog.conflicts:
                 where = f"on {each.field} of {each.example}"
                 clashes.setdefault(each.loser, []).append(f"{each.winner} has the same weight and wins {where}")
                 clashes.setdefault(each.winner, []).append(f"{each.loser} has the same weight and loses {where}")
-        for overlay in self._informers.all(NodeOverlay):
-            await self._judge(overlay, clashes.get(overlay.name, []))
+        overlays = self._informers.all(NodeOverlay)
+        unheard = {each.name for each in overlays if not _is_judged(each)}
         for pool, catalog in catalogs:
-            self._tell(pool, catalog)
+            self._tell(pool, catalog, unheard)
+        self._effects = {pool.name: self._effects[pool.name] for pool, _ in catalogs}
+        for overlay in overlays:
+            await self._judge(overlay, clashes.get(overlay.name, []))
         return Result(AGAIN_S)
 
     async def _judge(self, overlay: NodeOverlay, clashes: list[str]) -> None:
@@ -93,25 +97,40 @@ class OverlayStatus(_Evaluation):
             edit.true("ConflictFree")
         await edit.write(self._client)
 
-    def _tell(self, pool: NodePool, catalog: Catalog) -> None:
-        text = _summary(catalog) if len(catalog.market.overlays) else ""
+    def _tell(self, pool: NodePool, catalog: Catalog, unheard: Set[str]) -> None:
+        """Tell what changed. After a start that is what new pools and overlays that were not judged yet bring."""
+        effects = _effects(catalog)
+        text = _summary(effects)
         known = self._effects.get(pool.name)
         self._effects[pool.name] = text
         born = pool.metadata.creation_timestamp
-        is_new = born is not None and self._clock.now() - born < NEW
+        is_new = born is not None and abs(self._clock.now() - born) < NEW
+        is_new = is_new or any(each.name in unheard for each in effects)
         if text != known and (known is not None or (text and is_new)):
             message = text or "No overlay changes anything this pool can buy any more."
             self._recorder.publish(pool, "NodeOverlaysChanged", message, dedupe=(message,))
 
 
-def _summary(catalog: Catalog) -> str:
-    """What overlays do to everything the pool can buy, in a few words each."""
+def _is_judged(overlay: NodeOverlay) -> bool:
+    """Whether the overlay as it is written now was looked at before."""
+    known = find(overlay.status.conditions, "ConflictFree")
+    return known is not None and known.observed_generation == overlay.metadata.generation
+
+
+def _effects(catalog: Catalog) -> list[explain.Effect]:
+    """What overlays do to everything the pool can buy."""
+    if not len(catalog.market.overlays):
+        return []
+    return [each for each in explain.effects(catalog) if each.kind == NodeOverlay.kind]
+
+
+def _summary(effects: Iterable[explain.Effect]) -> str:
+    """The same in a few words each."""
     parts: list[str] = []
-    for each in explain.effects(catalog):
-        if each.kind == NodeOverlay.kind:
-            before, after = ("–".join(dict.fromkeys(pair)) for pair in (each.before, each.after))
-            counted = f"{each.types} types, {each.offerings} offerings"
-            parts.append(f"{each.name}: {each.field} of {counted} from {before} to {after}")
+    for each in effects:
+        before, after = ("–".join(dict.fromkeys(pair)) for pair in (each.before, each.after))
+        counted = f"{each.types} types, {each.offerings} offerings"
+        parts.append(f"{each.name}: {each.field} of {counted} from {before} to {after}")
     return "; ".join(parts)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from joiner.cloud.repair import REPLACE, RepairPolicy
 from joiner.controllers.deadlines import hurried
 from joiner.controllers.shared import Shared
+from joiner.controllers.waits import Waits, in_time
 from joiner.disruption import repair
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch
@@ -32,6 +33,7 @@ class Health(Reconciler):
     def __init__(self, shared: Shared, *, policies: Sequence[RepairPolicy]) -> None:
         self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
         self._recorder, self._metrics, self._managed = shared.recorder, shared.metrics, shared.managed
+        self._waits = Waits(shared.clock)
         shared.informers.of(Pod)
         # Here an empty regex means any reason, not a fallback.
         self._policies = tuple(
@@ -49,7 +51,7 @@ class Health(Reconciler):
         if len(claims) != 1 or not self._managed.claim(claims[0]) or claimconditions.is_leaving(claims[0]):
             return DONE
         now = self._clock.now()
-        found = repair.ailments(node, None, self._policies)
+        found = in_time(self._waits, node, repair.ailments(node, None, self._policies))
         first = min(found, key=lambda each: (each.since, each.condition.type), default=None)
         if first is None:
             return DONE

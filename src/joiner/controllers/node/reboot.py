@@ -15,9 +15,10 @@ from joiner.cloud.errors import CloudError, InstanceNotFound, RebootNotSupported
 from joiner.controllers.deadlines import hurried
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
+from joiner.controllers.waits import Waits
 from joiner.disruption import drain
 from joiner.kube.client import Key
-from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
+from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, own_key, soonest
 from joiner.kube.errors import NotFound
 from joiner.model import claimconditions, labels, taints
 from joiner.model.claimconditions import (
@@ -75,13 +76,19 @@ class Reboot(Reconciler):
         self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
         self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
         self._evictions, self._managed = evictions, shared.managed
-        self._failing: dict[str, datetime] = {}
+        self._waits = Waits(shared.clock)
+        self._failing: dict[str, float] = {}
         """UID of a claim to when the provider first failed to restart its machine."""
         self.watches = (
-            Watch(NodeClaim),
+            Watch(NodeClaim, self._claim),
             Watch(Node, lambda change: self._concerned(change.latest.spec.provider_id)),
             Watch(Pod, self._on_node),
         )
+
+    def _claim(self, change: Change) -> Iterable[Key]:
+        if change.after is None:
+            self._failing.pop(change.before.metadata.uid, None)
+        return own_key(change)
 
     def _concerned(self, provider_id: str) -> Iterable[Key]:
         claims = self._informers.by(NodeClaim, "provider-id", provider_id) if provider_id else ()
@@ -145,8 +152,10 @@ class Reboot(Reconciler):
         """
         if bound is not None and bound <= 0:
             return None
-        earliest = asked_at + drain.LEAST_DRAIN
-        deadline = None if bound is None or bound == NEVER else max(asked_at + bound.timedelta, earliest)
+        earliest = self._waits.due((node.metadata.uid, "least"), asked_at, drain.LEAST_DRAIN)
+        deadline = None
+        if bound is not None and bound != NEVER:
+            deadline = max(self._waits.due((node.metadata.uid, "most"), asked_at, bound.timedelta), earliest)
         standing = drain.plan(self._informers.by(Pod, "node", node.name), None, now)
         if now < earliest or (standing.waiting and (deadline is None or now < deadline)):
             for pod in standing.evict:
@@ -157,14 +166,14 @@ class Reboot(Reconciler):
         return None
 
     async def _call(self, claim: NodeClaim, state: Condition, operation: str) -> Result:
-        now, uid = self._clock.now(), claim.metadata.uid
+        uid = claim.metadata.uid
         try:
             await self._provider.reboot(claim, operation)
         except (RebootNotSupported, RebootRefused, InstanceNotFound) as error:
             return await self._give_up(claim, state, PROVIDER_ERROR, str(error))
         except CloudError as error:
-            first = self._failing.setdefault(uid, now)
-            if now - first >= CALLS_FAIL:
+            now = self._clock.monotonic()
+            if now - self._failing.setdefault(uid, now) >= CALLS_FAIL.total_seconds():
                 return await self._give_up(claim, state, PROVIDER_ERROR, f"it keeps failing: {error}")
             return Result(RETRY_S)
         self._failing.pop(uid, None)
@@ -180,14 +189,14 @@ class Reboot(Reconciler):
     # -- issued -------------------------------------------------------------------------------------------------------
 
     async def _issued(self, claim: NodeClaim, state: Condition, node: Node | None) -> Result:
-        now = self._clock.now()
         initialized = find(claim.status.conditions, INITIALIZED)
         began = _since(state)
         if initialized is not None and initialized.status == "Unknown":  # of a node that never was complete: long ago
             began = max(began, _since(initialized))
-        if now >= began + RECOVERY:
+        seconds = self._waits.left((claim.metadata.uid, REBOOT_ISSUED), began, RECOVERY)
+        if seconds <= 0:
             return await self._give_up(claim, state, RECOVERY_TIMEOUT, "the machine did not come back in time")
-        left = Result((began + RECOVERY - now).total_seconds())
+        left = Result(seconds)
         if node is None:
             return soonest(await self._missing(claim, state), left)
         node = await self._uninitialized(node)
@@ -230,7 +239,7 @@ class Reboot(Reconciler):
 
     async def _missing(self, claim: NodeClaim, state: Condition) -> Result:
         """The node is not there; it may come back for a while."""
-        left = (_since(state) + CALLS_FAIL - self._clock.now()).total_seconds()
+        left = self._waits.left((claim.metadata.uid, "missing"), _since(state), CALLS_FAIL)
         if left > 0:
             return Result(left)
         return await self._give_up(claim, state, PROVIDER_ERROR, "its node is gone")

@@ -7,12 +7,14 @@ Every step can be repeated: what was done is read off the objects and the provid
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from joiner.cloud.errors import InstanceNotFound, Transient
+from joiner.cloud.provider import UNLISTED_S
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
+from joiner.controllers.waits import Waits
 from joiner.disruption import drain
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
@@ -54,6 +56,7 @@ class Termination(Reconciler):
         self._client, self._informers, self._provider = shared.client, shared.informers, shared.provider
         self._clock, self._recorder, self._metrics = shared.clock, shared.recorder, shared.metrics
         self._evictions, self._managed = evictions, shared.managed
+        self._waits = Waits(shared.clock)
         shared.informers.of(PersistentVolumeClaim)
         self.watches = (
             Watch(Node, lambda change: self._if_leaving(change.latest.name)),
@@ -111,6 +114,8 @@ class Termination(Reconciler):
             return
 
     async def _machine_is_gone(self, node: Node) -> bool:
+        if _is_young(node, self._clock.now()):
+            return False
         try:
             await self._provider.get(node.spec.provider_id)
         except InstanceNotFound:
@@ -120,10 +125,10 @@ class Termination(Reconciler):
         return False
 
     async def _step(self, node: Node, claim: NodeClaim | None) -> Result:
-        deadline = None if claim is None else claimconditions.deadline(claim)
         node = await self._close(node)
-        if deadline is not None:
-            message = f"all pods of the node will be deleted by {claimconditions.written_deadline(deadline)}"
+        deadline, published = self._deadline(claim), None if claim is None else claimconditions.deadline(claim)
+        if published is not None:
+            message = f"all pods of the node will be deleted by {claimconditions.written_deadline(published)}"
             self._recorder.publish(node, "TerminationGracePeriodExpiring", message)
         if claim is not None and _deadline_is_coming(claim):
             return DONE  # it will wake us; until then it is not known how long pods may take
@@ -133,7 +138,7 @@ class Termination(Reconciler):
         if result is None:
             result = self._detached(node, edit, deadline, now)
         if result is None and claim is not None and edit is not None:
-            result = await self._machine(claim, edit)
+            result = await self._machine(node, claim, edit)
         if claim is not None and edit is not None:
             await edit.write(self._client)
             if edit.is_true(claimconditions.DRAINED) and not claimconditions.holds(claim, claimconditions.DRAINED):
@@ -141,6 +146,14 @@ class Termination(Reconciler):
         if result is None:
             await self._let_go(node)
         return result or DONE
+
+    def _deadline(self, claim: NodeClaim | None) -> datetime | None:
+        """When the drain has to be over: the moment that the claim names, or sooner if the clock was set back since."""
+        moment = None if claim is None else claimconditions.deadline(claim)
+        if moment is None or claim is None or claim.metadata.deletion_timestamp is None:
+            return moment
+        since = claim.metadata.deletion_timestamp
+        return self._waits.due((claim.metadata.uid, "deadline"), since, moment - since) if moment > since else moment
 
     async def _close(self, node: Node) -> Node:
         """Keep new pods and the traffic of load balancers away."""
@@ -162,7 +175,7 @@ class Termination(Reconciler):
         now: datetime,
     ) -> Result | None:
         """Ask pods to leave; when to look again, or nothing once all have left."""
-        standing = drain.plan(self._informers.by(Pod, "node", node.name), deadline, now)
+        standing = drain.plan(self._not_stuck(self._informers.by(Pod, "node", node.name)), deadline, now)
         reason = FORCEFUL
         if claim is not None:
             said = find(claim.status.conditions, claimconditions.DISRUPTION_REASON)
@@ -182,6 +195,17 @@ class Termination(Reconciler):
         if edit is not None and edit.is_true(claimconditions.DRAINED):
             return None
         return await self._quiet(node, edit, now)
+
+    def _not_stuck(self, pods: Iterable[Pod]) -> Iterable[Pod]:
+        """The pods without those that should have ended long ago, also by a clock that was set back since."""
+        for pod in pods:
+            ends = pod.metadata.deletion_timestamp
+            if ends is None:
+                yield pod
+                continue
+            grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+            if self._waits.left(pod.metadata.uid, ends - grace, grace + podrules.STUCK_AFTER) > 0:
+                yield pod
 
     def _tell_protection(self, pod: Pod, now: datetime) -> None:
         """What the pod's do-not-disrupt annotation means for the drain, if it has one that is worth a word."""
@@ -205,11 +229,12 @@ class Termination(Reconciler):
                 edit.unknown(claimconditions.DRAINED, reason="Draining", message="pods are leaving")
             known = edit.find(claimconditions.DRAINED)
             since = (known.last_transition_time if known is not None else None) or now
-        if now < since + drain.LEAST_DRAIN:
-            return Result(_seconds(since + drain.LEAST_DRAIN, now))
+        left = self._waits.left(node.metadata.uid, since, drain.LEAST_DRAIN)
+        if left > 0:
+            return Result(max(0.001, left))
         # The cache may be behind, and the machine takes along every pod on it.
         live = await self._client.list(Pod, fields={"spec.nodeName": node.name})
-        if drain.plan(live.items, None, now).waiting:
+        if drain.plan(self._not_stuck(live.items), None, now).waiting:
             return Result(BEHIND_S)
         if edit is not None:
             edit.true(claimconditions.DRAINED)
@@ -249,12 +274,15 @@ class Termination(Reconciler):
                     volume_of[(pod.metadata.namespace, name)] = claim.spec.volume_name or ""
         return drain.attached(attachments, pods, volume_of, now)
 
-    async def _machine(self, claim: NodeClaim, edit: StatusEdit[NodeClaim]) -> Result | None:
+    async def _machine(self, node: Node, claim: NodeClaim, edit: StatusEdit[NodeClaim]) -> Result | None:
         """Ask for the machine to go; when to ask again, or nothing once it is gone."""
         again: Result | None = Result(INSTANCE_S)
         try:
             await self._provider.delete(claim.status.provider_id)
-        except InstanceNotFound:
+        except InstanceNotFound as error:
+            doubtful = not error.certain and _is_young(node, self._clock.now())
+            if doubtful and not edit.is_true(claimconditions.INSTANCE_TERMINATING):
+                return again
             again = None
         except Transient as error:
             return Result(max(INSTANCE_S, error.after_s))
@@ -281,6 +309,12 @@ class Termination(Reconciler):
 def _deadline_is_coming(claim: NodeClaim) -> bool:
     limited = claim.spec.termination_grace_period is not None
     return limited and claimconditions.TERMINATION_TIMESTAMP not in claim.metadata.annotations
+
+
+def _is_young(node: Node, now: datetime) -> bool:
+    """Whether the provider may not tell of the node's machine yet. Clocks may be set back."""
+    born = node.metadata.creation_timestamp
+    return born is not None and abs(now - born).total_seconds() < UNLISTED_S
 
 
 def _seconds(moment: datetime, now: datetime) -> float:

@@ -13,6 +13,7 @@ from joiner.cloud.errors import CloudError, InstanceNotFound
 from joiner.controllers.indexes import class_key
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
+from joiner.controllers.waits import Waits
 from joiner.disruption import drift
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch, soonest
@@ -40,6 +41,7 @@ class ClaimConditions(Reconciler):
         self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
         self._provider, self._catalogs, self._vocabulary = shared.provider, shared.catalogs, shared.vocabulary
         self._managed = shared.managed
+        self._waits = Waits(shared.clock)
         self._seen: dict[str, Hashable] = {}
         self.watches = (
             Watch(NodeClaim),
@@ -101,7 +103,7 @@ class ClaimConditions(Reconciler):
             return DONE
         reason = drift.from_pool(claim, pool, self._vocabulary)
         born = claim.metadata.creation_timestamp or now
-        old_enough = born + YOUNG
+        old_enough = self._waits.due((claim.metadata.uid, DRIFTED), born, YOUNG)
         again = Result((old_enough - now).total_seconds()) if now < old_enough else DONE
         if not reason and now >= old_enough:
             catalog = await self._catalogs.get(pool)
@@ -124,7 +126,7 @@ class ClaimConditions(Reconciler):
             edit.clear(CONSOLIDATABLE)
             return DONE
         since = claim.status.last_pod_event_time or initialized.last_transition_time or now
-        quiet_at = since + after.timedelta
+        quiet_at = self._waits.due((claim.metadata.uid, CONSOLIDATABLE), since, after.timedelta)
         if now < quiet_at:
             edit.clear(CONSOLIDATABLE)
             return Result((quiet_at - now).total_seconds())

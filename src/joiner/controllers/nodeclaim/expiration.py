@@ -1,6 +1,7 @@
 """The end of old claims."""
 
 from joiner.controllers.shared import Shared
+from joiner.controllers.waits import Waits
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Reconciler, Result, Watch, own_key
 from joiner.kube.errors import NotFound
@@ -21,7 +22,7 @@ class Expiration(Reconciler):
     watches = (Watch(NodeClaim, lambda change: own_key(change) if change.before is None else ()),)
 
     def __init__(self, shared: Shared) -> None:
-        self._client, self._informers, self._clock = shared.client, shared.informers, shared.clock
+        self._client, self._informers, self._waits = shared.client, shared.informers, Waits(shared.clock)
         self._metrics, self._managed = shared.metrics, shared.managed
         shared.informers.of(Pod)
 
@@ -33,7 +34,7 @@ class Expiration(Reconciler):
         born, most = claim.metadata.creation_timestamp, claim.spec.expire_after
         if born is None or most == NEVER:
             return DONE
-        left = (born + most.timedelta - self._clock.now()).total_seconds()
+        left = self._waits.left(claim.metadata.uid, born, most.timedelta)
         if left > 0:
             return Result(left)
         try:

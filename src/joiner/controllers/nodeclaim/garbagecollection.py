@@ -4,13 +4,14 @@ from datetime import timedelta
 from typing import Final
 
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.cloud.provider import Instance
+from joiner.cloud.provider import UNLISTED_S, Instance
 from joiner.controllers.shared import Shared
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, Reconciler, Result
 from joiner.kube.errors import NotFound
 from joiner.model import claimconditions
-from joiner.model.claimconditions import REGISTERED
+from joiner.model.claimconditions import LAUNCHED, REGISTERED
+from joiner.model.conditions import find
 from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
@@ -18,7 +19,7 @@ from joiner.observe.claims import count_disrupted
 
 EVERY_S: Final = 120.0
 SETTLED: Final = timedelta(seconds=30)
-"""A machine younger than this is left alone."""
+"""A machine younger than this is left alone. Clocks may be set back."""
 
 
 class ClaimGarbageCollection(Reconciler):
@@ -63,6 +64,10 @@ class ClaimGarbageCollection(Reconciler):
             return False
         if claimconditions.is_leaving(claim) or not claimconditions.holds(claim, REGISTERED):
             return False
+        launched = find(claim.status.conditions, LAUNCHED)
+        since = launched.last_transition_time if launched is not None else None
+        if since is not None and abs(self._clock.now() - since).total_seconds() < UNLISTED_S:
+            return False
         nodes = self._informers.by(Node, "provider-id", claim.status.provider_id)
         return not any(is_ready(node) for node in nodes)
 
@@ -85,7 +90,7 @@ class ClaimGarbageCollection(Reconciler):
     def _settled(self, machine: Instance) -> bool:
         if machine.terminating or not machine.claim_uid:
             return False
-        return machine.launched_at is None or self._clock.now() - machine.launched_at >= SETTLED
+        return machine.launched_at is None or abs(self._clock.now() - machine.launched_at) >= SETTLED
 
     async def _delete_machine(self, machine: Instance) -> None:
         """End a machine, if the server says that the claim it was bought for is gone."""

@@ -57,7 +57,7 @@ class PodEvents(Reconciler):
 
     async def _note(self, claim: NodeClaim, moment: datetime) -> None:
         known = claim.status.last_pod_event_time
-        if claimconditions.is_leaving(claim) or (known is not None and moment - known < APART):
+        if claimconditions.is_leaving(claim) or (known is not None and abs(moment - known) < APART):
             return
         try:
             status = replace(claim.status, last_pod_event_time=moment)

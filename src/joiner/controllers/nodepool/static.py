@@ -59,7 +59,7 @@ class StaticProvisioning(Reconciler):
         if pool is None or pool.spec.replicas is None or not self._usable(pool):
             return DONE
         if self._missing(pool, pool.spec.replicas) <= 0:
-            return DONE
+            return self._once_seen(pool)
         if not await self._for_sale(pool):
             return Result(RETRY_S)
         missing = self._missing(pool, pool.spec.replicas)
@@ -70,7 +70,11 @@ class StaticProvisioning(Reconciler):
             await self._claims.replicate(pool, granted)
         finally:
             self._cluster.release(pool.name, granted)
-        return DONE if granted == missing else Result(RETRY_S)
+        return self._once_seen(pool) if granted == missing else Result(RETRY_S)
+
+    def _once_seen(self, pool: NodePool) -> Result:
+        """Done, unless claims count that may never have been written: no watch tells when they are forgotten."""
+        return Result(RETRY_S) if self._cluster.has_unseen(pool.name) else DONE
 
     def _missing(self, pool: NodePool, replicas: int) -> int:
         claims = self._cluster.claims_of(pool.name)

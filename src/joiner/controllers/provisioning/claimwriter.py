@@ -1,7 +1,8 @@
 """The only place that creates NodeClaims, from plans or for pools with replicas, if the pool as it is now still allows them.
 
-A claim counts in the state of the cluster from the moment it is written. Should no watch ever tell of it, because it was gone
-before the cache could see it, it is forgotten again.
+A claim counts in the state of the cluster from the moment it is written, or may have been: where answers were lost it counts
+until it is known what became of it. Should no watch ever tell of it, because it was gone before the cache could see it or was
+never there, it is forgotten again.
 """
 
 import asyncio
@@ -68,11 +69,21 @@ class ClaimWriter:
         self._client, self._cluster, self._clock = shared.client, shared.cluster, shared.clock
         self._metrics, self._vocabulary, self._random = shared.metrics, shared.vocabulary, random
         self._retries = retries
+        self.deciding = asyncio.Lock()
+        """Held from a look at the cluster until the claims that follow from it are written.
+
+        Two plans made side by side would count on the same places in reservations, and on the same room under limits.
+        """
         self.written = asyncio.Event()
         """Set when there are claims that no watch has told of yet."""
 
-    async def buy(self, requests: Sequence[ClaimRequest], *, reason: str = PROVISIONED) -> tuple[WriteOutcome, ...]:
-        """Write a claim for each request that its pool allows at this moment, in order."""
+    async def buy(
+        self, requests: Sequence[ClaimRequest], *, reason: str = PROVISIONED, replaces: Sequence[str] = ()
+    ) -> tuple[WriteOutcome, ...]:
+        """Write a claim for each request that its pool allows at this moment, in order.
+
+        `replaces` are the claims that go when these are complete.
+        """
         rooms: dict[str, _Room] = {}
         outcomes: list[WriteOutcome] = []
         queue = tuple(
@@ -88,6 +99,7 @@ class ClaimWriter:
                 room = rooms[request.planned.nodepool]
                 problem = room.problem or (room.take(request) if at == NOW else self._waits(request, at))
                 claim = None if problem or room.pool is None else dynamic_claim(request, room.pool)
+                claim = claim if claim is None else _replacing(claim, replaces)
                 writing.append(_Writing(claim, request.pods, problem, launch_request(request)))
             await asyncio.gather(*(self._write(each, reason) for each in writing if each.claim is not None))
             outcomes.extend(WriteOutcome(each.stored, each.problem) for each in writing)
@@ -107,11 +119,12 @@ class ClaimWriter:
         """How many of so many claims may be written now for a pool that keeps a number of nodes: one, if its launches fail."""
         return self._retries.allowed([LaunchRequest(pool)] * count).count(NOW)
 
-    async def replicate(self, pool: NodePool, count: int, *, reason: str = PROVISIONED) -> tuple[NodeClaim, ...]:
+    async def replicate(
+        self, pool: NodePool, count: int, *, reason: str = PROVISIONED, replaces: Sequence[str] = ()
+    ) -> tuple[NodeClaim, ...]:
         """Write so many claims of a pool that keeps a number of nodes; gives those that could be written."""
-        writing = [
-            _Writing(static_claim(pool, self._vocabulary), (), "", LaunchRequest(pool.name)) for _ in range(count)
-        ]
+        claim = _replacing(static_claim(pool, self._vocabulary), replaces)
+        writing = [_Writing(claim, (), "", LaunchRequest(pool.name)) for _ in range(count)]
         await asyncio.gather(*(self._write(each, reason) for each in writing))
         for each in writing:
             if each.error is not None:
@@ -127,39 +140,53 @@ class ClaimWriter:
     async def _write(self, writing: "_Writing", reason: str) -> None:
         assert writing.claim is not None
         try:
-            writing.stored = stored = await self._created(writing.claim)
-        except Invalid as error:
-            writing.problem = f"the claim could not be written: {error}"
-            return
+            writing.stored = stored = await self._created(writing)
         except KubeError as error:
-            writing.error = error
+            if writing.doubted is not None:
+                self._count(writing.doubted, writing, doubted=True)
+                writing.error = error
+            elif isinstance(error, Invalid):
+                writing.problem = f"the claim could not be written: {error}"
+            else:
+                writing.error = error
             return
-        self._retries.wrote(stored.name, writing.launch)
-        self._cluster.created(stored, writing.pods, self._clock.now())
-        self.written.set()
+        self._count(stored, writing)
         self._metrics.nodeclaims_created_total.labels(
             reason=reason,
             nodepool=stored.metadata.labels.get(labels.NODEPOOL, ""),
             min_values_relaxed=stored.metadata.annotations.get(labels.MIN_VALUES_RELAXED, "false"),
         ).inc()
 
-    async def _created(self, claim: NodeClaim) -> NodeClaim:
+    def _count(self, claim: NodeClaim, writing: "_Writing", *, doubted: bool = False) -> None:
+        self._retries.wrote(claim.name, writing.launch)
+        self._cluster.created(claim, writing.pods, self._clock.now(), doubted=doubted)
+        self.written.set()
+
+    async def _created(self, writing: "_Writing") -> NodeClaim:
         """Write one claim once, also when answers are lost: it keeps its name until it is known what became of it."""
-        doubtful, backoff = False, Backoff(RETRY_S_LEAST, RETRY_S_MOST)
-        claim = self._named(claim)
+        assert writing.claim is not None
+        backoff, claim = Backoff(RETRY_S_LEAST, RETRY_S_MOST), self._named(writing.claim)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return await self._client.create(claim)
+                return await self._once(claim, writing)
             except AlreadyExists:
-                if doubtful:  # it was us
-                    return await self._client.get(NodeClaim, claim.name)
                 claim = self._named(claim)
             except (Unreachable, Throttled) as error:
+                if isinstance(error, Unreachable):
+                    born = replace(claim.metadata, creation_timestamp=self._clock.now())
+                    writing.doubted = replace(claim, metadata=born)
                 if attempt == ATTEMPTS:
                     raise
-                doubtful = doubtful or isinstance(error, Unreachable)
                 await asyncio.sleep(error.after_s if isinstance(error, Throttled) else backoff.after(attempt))
         raise AlreadyExists(f"no free name was found for a claim of {claim.metadata.generate_name}")
+
+    async def _once(self, claim: NodeClaim, writing: "_Writing") -> NodeClaim:
+        try:
+            return await self._client.create(claim)
+        except AlreadyExists:
+            if writing.doubted is None:
+                raise
+            return await self._client.get(NodeClaim, claim.name)  # it was us
 
     def _named(self, claim: NodeClaim) -> NodeClaim:
         prefix = claim.metadata.generate_name
@@ -176,6 +203,8 @@ class _Writing:
         self.problem = problem
         self.launch = launch
         self.stored: NodeClaim | None = None
+        self.doubted: NodeClaim | None = None
+        """The claim under its name, if it is not known whether it was written."""
         self.error: KubeError | None = None
 
 
@@ -209,7 +238,7 @@ def _unusable(pool: NodePool | None, name: str) -> str:
 
 
 class Unseen(Reconciler):
-    """Forgets claims that were written and are gone before any watch told of them."""
+    """Forgets claims that are gone before any watch told of them, or were never written."""
 
     name = "state.nodeclaimgc"
     workers = 1
@@ -222,12 +251,12 @@ class Unseen(Reconciler):
         """Wait until something was written, give the watches time, and ask for what they did not tell of."""
         await self._claims.written.wait()
         await asyncio.sleep(UNSEEN_S)
-        for name in self._cluster.unseen(self._clock.now() - timedelta(seconds=UNSEEN_S)):
+        for name in self._cluster.unseen(self._clock.now(), timedelta(seconds=UNSEEN_S)):
             try:
                 await self._client.get(NodeClaim, name)
             except NotFound:
                 self._cluster.forget_unseen(name)
-        if not self._cluster.unseen(self._clock.now()):
+        if not self._cluster.unseen(self._clock.now(), timedelta(0)):
             self._claims.written.clear()
         return Result(0.0)
 
@@ -306,6 +335,13 @@ def _claim(
             termination_grace_period=template.spec.termination_grace_period,
         ),
     )
+
+
+def _replacing(claim: NodeClaim, replaces: Sequence[str]) -> NodeClaim:
+    if not replaces:
+        return claim
+    noted = {**claim.metadata.annotations, labels.REPLACES: ",".join(sorted(replaces))}
+    return replace(claim, metadata=replace(claim.metadata, annotations=noted))
 
 
 def _belonging(pool: NodePool) -> dict[str, str]:

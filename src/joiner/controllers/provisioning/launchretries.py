@@ -180,7 +180,7 @@ class LaunchRetries:
         learned, self._settled = self._settled, []
         for settled in learned:
             found = self._tries.pop(settled.claim, None)
-            if found is None:
+            if found is None or settled.launched is None:
                 continue
             if not settled.launched:
                 self._failed(found)

@@ -113,6 +113,7 @@ def policy_of(options: Options) -> Policy:
     return Policy(
         preferences=options.preference_policy,
         min_values=options.min_values_policy,
+        planning=options.planning_policy,
         reserved_capacity=options.gates.reserved_capacity,
         node_price=NODE_PRICE,
         spot_width=SPOT_WIDTH,

@@ -144,9 +144,8 @@ class Provisioner(Reconciler):
         """Wait for a window to close, then do all that it takes."""
         await self._batcher.wait(self._again_s)
         self._again_s = 0.0  # should anything fail, the pods of this window are not forgotten
-        while not self._cluster.synced(self._clock.now()):
+        while not await self._provisioned():
             await asyncio.sleep(UNSYNCED_S)
-        await self._provision()
         self._again_s = self._next_look()
         return Result(0.0)
 
@@ -156,6 +155,14 @@ class Provisioner(Reconciler):
         if snapshot.waiting or snapshot.evicted or snapshot.held:
             return LOOK_AGAIN_S
         return LOOK_AFTER_BUFFERS_S if self._virtual_pods() else None
+
+    async def _provisioned(self) -> bool:
+        """Do it, if enough is known of every claim; whether it was done."""
+        async with self._claims.deciding:
+            if not self._cluster.synced(self._clock.now()):
+                return False
+            await self._provision()
+            return True
 
     async def _provision(self) -> None:
         """Plan for everything that waits, and write what is missing."""
@@ -179,7 +186,8 @@ class Provisioner(Reconciler):
         known = self._answered
         if known is not None and same(known.question, question) and known.resting == resting:
             plan = known.plan
-            self._cluster.nominate_all(plan, real_pods(question), self._clock.now() + self._nominated_for)
+            now = self._clock.now()
+            self._cluster.nominate_all(plan, real_pods(question), now + self._nominated_for, now)
         else:
             plan = await self._answer(question, resting, skipped)
         # What was bought a moment ago does not count against limits yet: one look later it does.
@@ -226,7 +234,7 @@ class Provisioner(Reconciler):
     def _resting(self, question: Problem) -> tuple[Refusal, ...]:
         """The pods that nothing is bought for now, because what was bought for them did not take them."""
         now = self._clock.now()
-        until = ((pod, self._cluster.rests_until(pod)) for pod in question.pods if not is_virtual(pod))
+        until = ((pod, self._cluster.rests_until(pod, now)) for pod in question.pods if not is_virtual(pod))
         return tuple(_rests(pod, moment) for pod, moment in until if moment is not None and now < moment)
 
     async def _answer(
@@ -250,10 +258,10 @@ class Provisioner(Reconciler):
 
     async def _write(self, plan: Plan, requests: tuple[ClaimRequest, ...], question: Problem) -> None:
         outcomes = await self._claims.buy(requests)
-        until = self._clock.now() + self._nominated_for
+        now = self._clock.now()
         for outcome, request in zip(outcomes, requests, strict=True):
             if outcome.claim is not None and request.pods:
-                self._cluster.nominate(outcome.claim.name, until)
+                self._cluster.nominate(outcome.claim.name, now + self._nominated_for, now)
         self._reporter.outcomes(outcomes, plan, question)
 
     def _virtual_pods(self) -> tuple[Pod, ...]:

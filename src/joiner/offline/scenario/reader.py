@@ -45,6 +45,7 @@ APPLIED: Final = "applied"
 _REFUSED: Final = "RuntimeValidation: {}"
 
 _NO_SCENARIO: Final = "this is no scenario: {}"
+_FIELDS: Final = frozenset(WireScenario.__struct_encode_fields__)
 _UNSCHEDULABLE: Final = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
 _PENDING: Final = PodStatus(phase="Pending", conditions=(_UNSCHEDULABLE,))
 
@@ -106,6 +107,8 @@ def read(data: bytes, folder: str | PathLike[str]) -> Scenario:
         wire = decoded(data, WireScenario)
     except Malformed as error:
         raise Unanswerable(_NO_SCENARIO.format(error), _title(data)) from None
+    if wire == WireScenario() and not _FIELDS & decoded(data, dict[str, Any]).keys():
+        raise Unanswerable(_NO_SCENARIO.format(f"it has none of the fields {', '.join(sorted(_FIELDS))}"))
     try:
         return _scenario(wire, folder)
     except Malformed as error:

@@ -1,9 +1,11 @@
-"""A proof that no plan is cheaper: a price for each pod that no kind of node can undercut.
+"""A lower bound by LP duality: dual prices for the rows of each kind of node, made feasible wherever they come from.
 
-Give every row of every kind a rent, so that the rents of a kind sum to its price at most. Then a pod is worth the smallest rent,
-over the kinds it may be on, that it pays there for its parts of the rows: nowhere can it be had for less. What all pods are worth
-together is a lower bound of every plan. *Any* rents give a true bound; good rents give a high one. So it does not matter who
-finds them, a solver with its tolerances or a few steps uphill: `proven` makes them sound and counts again.
+The primal problem is the linear relaxation of variable-sized vector bin packing (`relaxation.py`). Its dual gives every row of
+every kind a price, so that the prices of a kind sum to its price at most. The dual value of a pod is the least, over the kinds
+it may be on, that it pays there for its parts of the rows. By weak duality the values of all pods together bound every plan from
+below. *Any* dual prices give a true bound, good ones give a high one, so it does not matter where they come from: the solver,
+with its tolerances (`solved`), or multiplicative weights (`ascended`; Arora, Hazan, Kale: The multiplicative weights update
+method, 2012; Plotkin, Shmoys, Tardos: Fractional packing and covering, 1995). `proven` makes them feasible.
 
 Two more terms: nodes that are there or reserved cost less than they are worth, so their surplus times their number is taken off;
 and where so many nodes must be bought at least, part of their price may be charged for the number instead of for the rows.
@@ -29,8 +31,8 @@ _ALL_AT_ONCE: Final = 2_000
 STEPS: Final = 200
 _SHARP: Final = 40.0
 """How fast pods turn away from kinds where they pay more: one in e is left where it is a fortieth more."""
-_NOBODY: Final = -300.0
-"""The logarithm of the smallest part of a pod: as good as none, and not yet so small that arithmetic becomes slow."""
+_NO_WEIGHT: Final = -300.0
+"""The logarithm of the smallest part of a pod that is assigned: as good as none, and no denormal float, which is slow."""
 _SLOWER: Final = 20
 """After so many steps they are half as long, and pods twice as choosy."""
 _EARLY: Final = 10
@@ -47,43 +49,43 @@ class DualPrices:
 
     rows: Floats
     """Kind by row."""
-    crowds: Floats
-    """Kind by crowd: for being one of those of whom a node takes so many."""
+    cardinality: Floats
+    """Kind by cardinality constraint: for a set of pods of which a node takes only so many."""
     cuts: Floats
     """For each node that must be bought at the least."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Sound rents, and what follows from them."""
+    """Feasible dual prices, and what follows from them."""
 
     price: float
     worth: Floats
-    """What one pod of each demand is worth at these rents."""
+    """The dual value of one pod of each demand."""
     surplus: float
     """What nodes that are there or reserved are worth beyond their price."""
     nodes: float
     """What is charged for the number of nodes."""
 
 
-def proven(relaxation: Relaxation, rents: DualPrices) -> Certificate:
-    """The bound that follows from some rents, whoever found them; where they ask too much of a kind they are lowered."""
+def proven(relaxation: Relaxation, duals: DualPrices) -> Certificate:
+    """The bound that follows from dual prices of any origin; where those of a kind exceed its price they are scaled down."""
     kinds = relaxation.kinds
     free = kinds.limits < 0
-    rows, crowds, cuts = (np.maximum(each, 0.0) for each in (rents.rows, rents.crowds, rents.cuts))
+    rows, cardinality, cuts = (np.maximum(each, 0.0) for each in (duals.rows, duals.cardinality, duals.cuts))
     charged = _charged(relaxation, cuts)
     over = free & (charged > kinds.prices)
     if over.any():
         cuts = cuts * (kinds.prices[over] / charged[over]).min()
         charged = np.minimum(_charged(relaxation, cuts), np.where(free, kinds.prices, np.inf))
-    asked = rows.sum(axis=1) + crowds.sum(axis=1)
+    asked = rows.sum(axis=1) + cardinality.sum(axis=1)
     left = np.where(free, kinds.prices - charged, np.inf)
     scale = np.divide(left, asked, out=np.ones(len(asked)), where=asked > left)
-    rows, crowds = rows * scale[:, None], crowds * scale[:, None]
-    beyond = np.maximum(rows.sum(axis=1) + crowds.sum(axis=1) + charged - kinds.prices, 0.0)
+    rows, cardinality = rows * scale[:, None], cardinality * scale[:, None]
+    beyond = np.maximum(rows.sum(axis=1) + cardinality.sum(axis=1) + charged - kinds.prices, 0.0)
     surplus = np.zeros(len(kinds.counts))
     np.maximum.at(surplus, kinds.limits[~free], beyond[~free])
-    worth = np.where(relaxation.usable, paid(relaxation, rows, crowds), np.inf).min(axis=1, initial=np.inf)
+    worth = np.where(relaxation.usable, paid(relaxation, rows, cardinality), np.inf).min(axis=1, initial=np.inf)
     needs = np.array([need for need, _ in relaxation.cuts])
     for_pods, for_nodes = float(relaxation.counts @ worth), float(needs @ cuts) if len(cuts) else 0.0
     for_surplus = float(kinds.counts @ surplus)
@@ -91,23 +93,23 @@ def proven(relaxation: Relaxation, rents: DualPrices) -> Certificate:
     return Certificate(max(0.0, price), worth, for_surplus, for_nodes)
 
 
-def paid(relaxation: Relaxation, rows: Floats, crowds: Floats) -> Floats:
-    """Demand by kind: the rent that one pod pays there."""
-    return _paid(relaxation, rows, crowds).T
+def paid(relaxation: Relaxation, rows: Floats, cardinality: Floats) -> Floats:
+    """Demand by kind: what one pod pays there at these dual prices."""
+    return _paid(relaxation, rows, cardinality).T
 
 
-def _paid(relaxation: Relaxation, rows: Floats, crowds: Floats) -> Floats:
+def _paid(relaxation: Relaxation, rows: Floats, cardinality: Floats) -> Floats:
     """The same, kind by demand."""
     found: Floats = np.matmul(rows[:, None, :], relaxation.parts)[:, 0, :]
-    if relaxation.crowds:
-        found += crowds @ relaxation.crowding
+    if relaxation.cardinality:
+        found += cardinality @ relaxation.cardinality_shares
     return found
 
 
 def _charged(relaxation: Relaxation, cuts: Floats) -> Floats:
     charged = np.zeros(len(relaxation.prices))
-    for rent, (_, where) in zip(cuts, relaxation.cuts, strict=True):
-        charged[where] += rent
+    for dual, (_, where) in zip(cuts, relaxation.cuts, strict=True):
+        charged[where] += dual
     return charged
 
 
@@ -116,23 +118,23 @@ def _charged(relaxation: Relaxation, cuts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class FractionalPlan:
-    """A plan in pieces: what would be bought if pods and nodes could be cut."""
+    """A primal solution: what would be bought if pods and nodes could be divided."""
 
     nodes: Floats
-    """How many nodes of each kind have room for the pods there; a crowd, of which each node takes so many, may ask for more."""
+    """How many nodes of each kind have room for the pods there; a cardinality constraint may ask for more."""
     pods: Floats
     """Demand by kind: how many pods go there."""
     worth: Floats
-    """What one pod of each demand pays, where it pays least; infinite for those who can only go where room is limited."""
+    """The dual value of one pod of each demand; infinite for those that can only go where room is limited."""
 
 
-def climbed(relaxation: Relaxation, steps: int = STEPS) -> DualPrices:
-    """The best rents met on the way uphill."""
+def ascended(relaxation: Relaxation, steps: int = STEPS) -> DualPrices:
+    """The best dual prices among the iterates of the multiplicative weights method."""
     width, free = relaxation.parts.shape[1], relaxation.kinds.limits < 0
     best = _for_one_node(relaxation)
     best_price = proven(relaxation, best).price
-    for rents, worth, _, _ in _walk(relaxation, 0, steps, _even(relaxation)):
-        tried = DualPrices(rents[:, :width], rents[:, width:], np.zeros(len(relaxation.cuts)))
+    for duals, worth, _, _ in _multiplicative_weights(relaxation, 0, steps, _even(relaxation)):
+        tried = DualPrices(duals[:, :width], duals[:, width:], np.zeros(len(relaxation.cuts)))
         if not free.all():
             tried = _with_limited(relaxation, tried, np.where(np.isfinite(worth), worth, 0.0))
         price = proven(relaxation, tried).price
@@ -141,25 +143,27 @@ def climbed(relaxation: Relaxation, steps: int = STEPS) -> DualPrices:
     return best
 
 
-def in_pieces(relaxation: Relaxation, steps: int) -> FractionalPlan:
-    """Who is whose customer on the way uphill, on average over the later half: close to a cheapest plan in pieces.
+def fractional_plan(relaxation: Relaxation, steps: int) -> FractionalPlan:
+    """The average of the later half of the assignments: close to an optimal solution of the linear relaxation.
 
-    Kinds that have next to no customers after the first steps will hardly ever have any, and are left behind.
+    Kinds that are assigned next to no pods in the first steps hardly ever are later, and are left out.
     """
     early, shares = min(_EARLY, steps // 4), _even(relaxation)
     worth, pods = np.full(len(relaxation.counts), np.inf), np.zeros(relaxation.usable.T.shape)
-    for _, _, customers, next_shares in _walk(relaxation, 0, early, shares):
-        pods, shares = customers, next_shares
+    for _, _, assigned, next_shares in _multiplicative_weights(relaxation, 0, early, shares):
+        pods, shares = assigned, next_shares
     kept = np.arange(relaxation.usable.shape[1])
     if early:
         taken = _taken(relaxation, pods).max(axis=1, initial=0.0)
         kept = np.flatnonzero((taken > _IDLE * taken.sum()) | _only_choice(relaxation.usable, taken))
     few = with_kinds(relaxation, kept)
     found = np.zeros(few.usable.T.shape)
-    for step, (_, paid_least, customers, _) in enumerate(_walk(few, early, steps, shares[kept]), early):
+    for step, (_, paid_least, assigned, _) in enumerate(
+        _multiplicative_weights(few, early, steps, shares[kept]), early
+    ):
         worth = paid_least
         if 2 * step >= steps:
-            found += customers
+            found += assigned
     pods = np.zeros(relaxation.usable.T.shape)
     pods[kept] = found / max(1, steps - (steps + 1) // 2)
     rows = _taken(relaxation, pods)[:, : relaxation.parts.shape[1]]
@@ -167,7 +171,7 @@ def in_pieces(relaxation: Relaxation, steps: int) -> FractionalPlan:
 
 
 def _only_choice(usable: Mask, taken: Floats) -> Mask:
-    """For each demand the kind that has most customers among those it can use: nobody is left without any."""
+    """For each demand the kind that is assigned most among those it can use, so that every demand keeps one."""
     best = np.where(usable, taken, -1.0).argmax(axis=1) if usable.size else np.zeros(0, dtype=np.int64)
     return np.isin(np.arange(len(taken)), best)
 
@@ -175,54 +179,54 @@ def _only_choice(usable: Mask, taken: Floats) -> Mask:
 def _even(relaxation: Relaxation) -> Floats:
     """Every row charges the same share of the price."""
     count, width, _ = relaxation.parts.shape
-    rows = width + len(relaxation.crowds)
+    rows = width + len(relaxation.cardinality)
     return np.full((count, rows), 1.0 / max(1, rows))
 
 
-def _walk(
+def _multiplicative_weights(
     relaxation: Relaxation, begin: int, end: int, shares: Floats
 ) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-    """Step by step each kind charges more for the rows that its customers take most of, which turns some of them away.
+    """Multiplicative weights: in each step the dual prices of a kind's most loaded rows rise, and pods are assigned anew.
 
-    Gives the rents (kind by row, crowds last), what pods of each demand pay at the least, how many are customers of each kind
-    (kind by demand), and the share of its price that each row will charge in the next step.
+    Gives the dual prices (kind by row, cardinality constraints last), the least that pods of each demand pay, how many pods are
+    assigned to each kind (kind by demand), and the share of its price that each row will charge in the next step.
     """
     kinds, width = relaxation.kinds, relaxation.parts.shape[1]
     free = kinds.limits < 0
     prices, open_to = np.where(free, kinds.prices, 0.0)[:, None], np.ascontiguousarray((relaxation.usable & free).T)
     closed = np.where(open_to, 0.0, np.inf)
     for step in range(begin, end if shares.shape[1] and free.any() else begin):
-        rents = shares * prices
-        paying = _paid(relaxation, rents[:, :width], rents[:, width:]) + closed
+        duals = shares * prices
+        paying = _paid(relaxation, duals[:, :width], duals[:, width:]) + closed
         worth = paying.min(axis=0)
-        pods = _customers(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts
+        pods = _assigned(paying, worth, _SHARP * (1 + step / _SLOWER)) * relaxation.counts
         wanted = _taken(relaxation, pods)
         wanted = wanted / np.maximum(wanted.max(axis=1, keepdims=True), 1e-30)
         shares = shares * np.exp(0.5 / (1 + step / _SLOWER) * wanted) + 1e-9
         shares /= shares.sum(axis=1, keepdims=True)
-        yield rents, worth, pods, shares
+        yield duals, worth, pods, shares
 
 
-def _customers(paying: Floats, worth: Floats, sharp: float) -> Floats:
-    """Every pod is a customer of the kinds where it pays least or next to it: which part of it, by kind and demand."""
+def _assigned(paying: Floats, worth: Floats, sharp: float) -> Floats:
+    """Soft assignment: which part of each pod goes to which kind, most of it to those where it pays least or nearly so."""
     known = np.isfinite(worth) & (worth > 0)
     dearer = paying / np.where(known, worth, 1.0)
     if not known.all():  # nothing is any dearer than what costs nothing
         dearer[:, ~known] = np.where(np.isfinite(paying[:, ~known]), 1.0, np.inf)
-    near: Floats = np.exp(np.maximum(sharp * (1.0 - dearer), _NOBODY))
-    near /= np.maximum(near.sum(axis=0), 1e-30)  # who can go nowhere is nobody's customer
+    near: Floats = np.exp(np.maximum(sharp * (1.0 - dearer), _NO_WEIGHT))
+    near /= np.maximum(near.sum(axis=0), 1e-30)  # a pod that can go nowhere is assigned to nothing
     return near
 
 
 def _taken(relaxation: Relaxation, pods: Floats) -> Floats:
-    """Kind by row, crowds last: how often the pods fill it."""
+    """Kind by row, cardinality constraints last: how often the pods fill it."""
     rows = np.matmul(relaxation.parts, pods[:, :, None])[:, :, 0]
-    return np.concatenate([rows, pods @ relaxation.crowding.T], axis=1) if relaxation.crowds else rows
+    return np.concatenate([rows, pods @ relaxation.cardinality_shares.T], axis=1) if relaxation.cardinality else rows
 
 
-def _with_limited(relaxation: Relaxation, rents: DualPrices, worth: Floats) -> DualPrices:
-    """Let each kind of which there are only so many charge, on its one best row, as much as its customers are worth."""
-    rows = rents.rows.copy()
+def _with_limited(relaxation: Relaxation, duals: DualPrices, worth: Floats) -> DualPrices:
+    """Let each kind of limited number charge, on its one best row, as much as the pods it may have are worth."""
+    rows = duals.rows.copy()
     for kind in np.flatnonzero(relaxation.kinds.limits >= 0):
         there = relaxation.usable[:, kind] & (worth > 0)
         part = relaxation.parts[kind][:, there]
@@ -232,11 +236,11 @@ def _with_limited(relaxation: Relaxation, rents: DualPrices, worth: Floats) -> D
         row = int(np.argmin(needed))
         if np.isfinite(needed[row]):
             rows[kind, row] = needed[row]
-    return DualPrices(rows, rents.crowds, rents.cuts)
+    return DualPrices(rows, duals.cardinality, duals.cuts)
 
 
 def _for_one_node(relaxation: Relaxation) -> DualPrices:
-    """All the rent for the number of nodes of whatever demand alone costs most that way."""
+    """The whole price charged for the number of nodes, of the demand that alone costs most that way."""
     kinds, cuts = relaxation.kinds, np.zeros(len(relaxation.cuts))
     least = [
         0.0 if (kinds.limits[where] >= 0).any() else need * kinds.prices[where].min() for need, where in relaxation.cuts
@@ -245,26 +249,26 @@ def _for_one_node(relaxation: Relaxation) -> DualPrices:
         best = int(np.argmax(least))
         cuts[best] = least[best] / relaxation.cuts[best][0]
     shape = relaxation.parts.shape
-    return DualPrices(np.zeros(shape[:2]), np.zeros((shape[0], len(relaxation.crowds))), cuts)
+    return DualPrices(np.zeros(shape[:2]), np.zeros((shape[0], len(relaxation.cardinality))), cuts)
 
 
 # -- with a solver -------------------------------------------------------------------------------------------------------
 
 
 def solved(relaxation: Relaxation) -> tuple[DualPrices, bool] | None:
-    """The best rents there are, and whether the solver got to the end; nothing where no solver is installed."""
+    """Optimal dual prices, and whether the solver got to the end; None where no solver is installed."""
     try:
         import highspy
     except ImportError:
         return None
-    return _Programme(relaxation, highspy).solved()
+    return _DualProgramme(relaxation, highspy).solved()
 
 
-class _Programme:
-    """The search for the best rents as a linear programme: pods may be worth no more than they pay anywhere.
+class _DualProgramme:
+    """The dual linear programme: the value of a pod is no more than what it pays on any kind.
 
-    There is a line for each demand on each kind, and few of them matter. Those that do at rents found uphill come first; the
-    others are added as they are found broken.
+    It has a constraint for each demand on each kind, of which few are tight. Those that are nearly tight at prices found by
+    multiplicative weights come first; others are added as they are found violated (row generation).
     """
 
     def __init__(self, relaxation: Relaxation, highspy: Any) -> None:
@@ -272,7 +276,7 @@ class _Programme:
         self._highspy = highspy
         self._demands = len(relaxation.counts)
         self._kinds, self._width, _ = relaxation.parts.shape
-        everywhere = np.broadcast_to(relaxation.crowding, (self._kinds, *relaxation.crowding.shape))
+        everywhere = np.broadcast_to(relaxation.cardinality_shares, (self._kinds, *relaxation.cardinality_shares.shape))
         self._parts = np.concatenate([relaxation.parts, everywhere], axis=1)
         self._rows = self._parts.shape[1]
         self._cuts_at = self._demands + self._kinds * self._rows
@@ -284,7 +288,7 @@ class _Programme:
     def solved(self) -> tuple[DualPrices, bool]:
         """Solve, look for broken lines, add them, until none matters."""
         relaxation = self._relaxation
-        best = first = climbed(relaxation, STEPS // 5)
+        best = first = ascended(relaxation, STEPS // 5)
         best_price = proven(relaxation, first).price
         self._unit = best_price or self._unit
         lines = self._first(first)
@@ -293,39 +297,39 @@ class _Programme:
             if answer is None:
                 break
             found, limit = answer
-            rents = self._filled(self._rents(found), first)
-            price = proven(relaxation, rents).price
+            duals = self._filled(self._duals(found), first)
+            price = proven(relaxation, duals).price
             if price > best_price:
-                best, best_price = rents, price
+                best, best_price = duals, price
             if best_price >= limit * (1 - _CLOSE):
                 return best, True
-            excess = found[: self._demands, None] - paid(relaxation, rents.rows, rents.crowds)
+            excess = found[: self._demands, None] - paid(relaxation, duals.rows, duals.cardinality)
             broken = relaxation.usable & ~lines & (excess > _CLOSE * found[: self._demands, None])
             if not broken.any():
                 break
             lines = lines | _smallest(-excess.T, broken.T, _MORE).T
         return best, False
 
-    def _first(self, rents: DualPrices) -> Mask:
+    def _first(self, duals: DualPrices) -> Mask:
         usable = self._relaxation.usable
         if usable.sum() <= _ALL_AT_ONCE:
             return usable
-        paying = np.where(usable, paid(self._relaxation, rents.rows, rents.crowds), np.inf)
+        paying = np.where(usable, paid(self._relaxation, duals.rows, duals.cardinality), np.inf)
         near = paying <= paying.min(axis=1, keepdims=True) * _NEAR
         limited = self._relaxation.kinds.limits >= 0
         result: Mask = usable & (near | limited | _smallest(paying, usable, _MORE))
         return result
 
-    def _filled(self, rents: DualPrices, first: DualPrices) -> DualPrices:
+    def _filled(self, duals: DualPrices, first: DualPrices) -> DualPrices:
         """What kinds have not charged yet of their price, charged as it was before: no line held them back."""
         kinds = self._relaxation.kinds
-        charged = rents.rows.sum(axis=1) + rents.crowds.sum(axis=1) + _charged(self._relaxation, rents.cuts)
+        charged = duals.rows.sum(axis=1) + duals.cardinality.sum(axis=1) + _charged(self._relaxation, duals.cuts)
         left = np.where(kinds.limits < 0, np.maximum(kinds.prices - charged, 0.0), 0.0)
-        before = first.rows.sum(axis=1) + first.crowds.sum(axis=1)
+        before = first.rows.sum(axis=1) + first.cardinality.sum(axis=1)
         more = np.divide(left, before, out=np.zeros(len(left)), where=before > 0)[:, None]
-        return DualPrices(rents.rows + more * first.rows, rents.crowds + more * first.crowds, rents.cuts)
+        return DualPrices(duals.rows + more * first.rows, duals.cardinality + more * first.cardinality, duals.cuts)
 
-    def _rents(self, found: Floats) -> DualPrices:
+    def _duals(self, found: Floats) -> DualPrices:
         rows = found[self._demands : self._cuts_at].reshape(self._kinds, self._rows)
         return DualPrices(rows[:, : self._width], rows[:, self._width :], found[self._cuts_at : self._limits_at])
 
@@ -374,7 +378,7 @@ class _Programme:
         return gains
 
     def _most(self, infinity: float) -> Floats:
-        # Nobody need be worth more than the dearest node, and the programme stays finite whatever cannot be placed.
+        # No pod need be worth more than the dearest node, and the programme stays finite whatever cannot be placed.
         most = np.full(self._columns, infinity)
         most[: self._demands] = max(float(self._prices().max(initial=0.0)), 1e-9)
         return most

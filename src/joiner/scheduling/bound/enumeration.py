@@ -48,7 +48,7 @@ def _prices(relaxation: Relaxation, loads: Numbers, kinds: Mask) -> Floats:
     """For each load the price of the cheapest of some kinds that takes it as a whole; infinite if none does."""
     found = np.full(len(loads), np.inf)
     allowed = np.ones(len(loads), dtype=np.bool_)
-    for most, members in relaxation.crowds:
+    for most, members in relaxation.cardinality:
         allowed &= loads[:, members].sum(axis=1) <= most
     for kind in np.flatnonzero(kinds):
         full = loads @ relaxation.parts[kind].T

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from joiner.model.meta import Value
-from joiner.scheduling.bound.dualprices import SAFETY, climbed, proven, solved
+from joiner.scheduling.bound.dualprices import SAFETY, ascended, proven, solved
 from joiner.scheduling.bound.enumeration import cheapest
 from joiner.scheduling.bound.relaxation import relaxed
 from joiner.scheduling.plan import Plan
@@ -53,8 +53,8 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
     """
     relaxation = relaxed(problem, pods)
     found = solved(relaxation) if solver else None
-    rents, exact = found if found is not None else (climbed(relaxation), False)
-    certificate = proven(relaxation, rents)
+    duals, exact = found if found is not None else (ascended(relaxation), False)
+    certificate = proven(relaxation, duals)
     whole = (cheapest(relaxation) or 0.0) * (1 - SAFETY)
     parts = sorted(
         (

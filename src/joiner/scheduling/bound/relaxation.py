@@ -83,10 +83,10 @@ class Relaxation:
     """Demand by kind."""
     parts: Floats
     """Kind by row by demand: which part of a row one pod takes."""
-    crowds: tuple[tuple[float, npt.NDArray[np.int64]], ...]
-    """Demands of which, taken together, a node takes so many pods at most."""
+    cardinality: tuple[tuple[float, npt.NDArray[np.int64]], ...]
+    """Cardinality constraints: demands of which, taken together, a node takes so many pods at most."""
     cuts: tuple[tuple[float, Mask], ...]
-    """So many nodes, at the least, must be of these kinds."""
+    """Covering constraints: so many nodes, at the least, must be of these kinds."""
     kinds: RelaxedKinds
     dropped: tuple[str, ...]
     """Rules of the problem that the bound knows nothing of."""
@@ -97,10 +97,10 @@ class Relaxation:
         return self.kinds.prices
 
     @cached_property
-    def crowding(self) -> Floats:
-        """Crowd by demand: which part of a crowd one pod is."""
-        found = np.zeros((len(self.crowds), len(self.counts)))
-        for number, (most, members) in enumerate(self.crowds):
+    def cardinality_shares(self) -> Floats:
+        """Cardinality constraint by demand: which part of it one pod takes."""
+        found = np.zeros((len(self.cardinality), len(self.counts)))
+        for number, (most, members) in enumerate(self.cardinality):
             found[number, members] = 1.0 / most
         return found
 
@@ -111,13 +111,17 @@ def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxat
     return of_demands(run, _demands(run, problem, covered))
 
 
-def of_demands(run: FirstFit, demands: Sequence[Demand], *, to_plan: bool = False) -> Relaxation:
+def of_demands(
+    run: FirstFit, demands: Sequence[Demand], *, to_plan: bool = False, pools: Collection[str] | None = None
+) -> Relaxation:
     """The relaxation for some demands, without those that fit nowhere.
 
-    Whoever wants to plan with it has no use for the nodes that are there, nor for what only makes a bound higher.
+    For planning (`to_plan`), nodes that are there and constraints that only raise a bound are left out. `pools`: the only ones
+    that are asked, where it is known that no other serves these pods.
     """
     rules = list(dict.fromkeys(demand.rule for demand in demands))
-    kinds = _Shop(run, rules).kinds(nodes=not to_plan)
+    templates = [each for each in run.templates if pools is None or each.name in pools]
+    kinds = _KindFinder(run, rules, templates).kinds(nodes=not to_plan)
     amounts = np.array([demand.amounts for demand in demands], dtype=np.float64).reshape(len(demands), len(run.names))
     column = {rule: number for number, rule in enumerate(rules)}
     usable = kinds.rules[:, [column[demand.rule] for demand in demands]].T
@@ -128,15 +132,15 @@ def of_demands(run: FirstFit, demands: Sequence[Demand], *, to_plan: bool = Fals
     demands = [demand for demand, kept in zip(demands, possible, strict=True) if kept]
     in_use = np.flatnonzero(usable.any(axis=0))
     amounts, usable, kinds = amounts[possible], usable[possible][:, in_use], _chosen(kinds, in_use)
-    crowds = _crowds(demands)
+    cardinality = _cardinality(demands)
     counts = np.array([demand.count for demand in demands], dtype=np.float64)
     return Relaxation(
         pods=tuple(demand.pod for demand in demands),
         counts=counts,
         usable=usable,
         parts=_parts(kinds.room, amounts, usable),
-        crowds=crowds,
-        cuts=() if to_plan else tuple(_cuts(kinds.room, amounts, usable, counts, crowds)),
+        cardinality=cardinality,
+        cuts=() if to_plan else tuple(_cuts(kinds.room, amounts, usable, counts, cardinality)),
         kinds=kinds,
         dropped=() if to_plan else _dropped(run),
     )
@@ -177,8 +181,10 @@ def _down(amount: int, step: int) -> int:
     return amount - amount % step if step > 1 else amount
 
 
-def _rule(run: FirstFit, each: PodClass) -> RelaxedRow:
-    return RelaxedRow(node_rules(each.pod, run.vocabulary), each.volumes.places, each.pod.spec.tolerations)
+def _rule(run: FirstFit, pod_class: PodClass) -> RelaxedRow:
+    return RelaxedRow(
+        node_rules(pod_class.pod, run.vocabulary), pod_class.volumes.places, pod_class.pod.spec.tolerations
+    )
 
 
 def _taints(run: FirstFit) -> Iterator[Taint]:
@@ -188,14 +194,16 @@ def _taints(run: FirstFit) -> Iterator[Taint]:
         yield from node.node.taints
 
 
-def _host_groups(each: PodClass, disliked: bool) -> frozenset[Group]:
+def _host_groups(pod_class: PodClass, disliked: bool) -> frozenset[Group]:
     """Groups that say how many pods like this one a node takes.
 
     Where a pod puts up with a taint it dislikes, it is not counted by a constraint that looks at taints; such are left out.
     """
     return frozenset(
         group
-        for group, chosen in each.steps[-1].groups
+        for group, chosen in (
+            pod_class.steps[-1].groups if pod_class.steps else ()
+        )  # none: no node can take such a pod
         if chosen
         and group.key == HOSTNAME
         and group.kind in (SPREAD, ANTI_AFFINITY)
@@ -207,7 +215,7 @@ def _most(group: Group) -> int:
     return max(1, group.max_skew) if group.kind == SPREAD else 1
 
 
-def _crowds(demands: Sequence[Demand]) -> tuple[tuple[float, npt.NDArray[np.int64]], ...]:
+def _cardinality(demands: Sequence[Demand]) -> tuple[tuple[float, npt.NDArray[np.int64]], ...]:
     members: dict[Group, list[int]] = {}
     for number, demand in enumerate(demands):
         for group in demand.groups:
@@ -228,12 +236,13 @@ class _Offers(NamedTuple):
 # -- kinds ---------------------------------------------------------------------------------------------------------------
 
 
-class _Shop:
+class _KindFinder:
     """Finds the kinds of a problem: those of pools that no other makes needless, then the nodes that are there."""
 
-    def __init__(self, run: FirstFit, rules: Sequence[RelaxedRow]) -> None:
+    def __init__(self, run: FirstFit, rules: Sequence[RelaxedRow], templates: Sequence[Template]) -> None:
         self._run = run
         self._rules = rules
+        self._templates = templates
         self._excused = _excused(run)
         self._defined = run.vocabulary.well_known | self._excused
         self._room: list[Floats] = []
@@ -263,21 +272,20 @@ class _Shop:
         self._limits.append(limit)
 
     def _pools(self) -> None:
-        offers = [self._offers(template) for template in self._run.templates]
+        offers = [self._offers(template) for template in self._templates]
         if not offers:
             return
         names = [name for each in offers for name in each.names]
         prices, room, takes = (np.concatenate(parts) for parts in zip(*(each[1:] for each in offers), strict=True))
         self._put_best(prices, room, takes, [n for n, name in enumerate(names) if name is None])
-        if not self._run.policy.reserved_capacity:
-            return
         counts: dict[str, int] = {}
-        for template in self._run.templates:
+        for template in self._templates:
             for name, count in template.stock.reservations().items():
                 counts[name] = min(count, counts.get(name, count))
+        counted = {name for template in self._templates for name in template.stock.counted_names}
         members: dict[str, list[int]] = {}
         for number, reservation in enumerate(names):
-            if reservation is not None:
+            if reservation is not None and (self._run.policy.reserved_capacity or reservation in counted):
                 members.setdefault(reservation, []).append(number)
         for name in sorted(members):
             self._counts.append(float(counts[name]))
@@ -411,10 +419,11 @@ def with_kinds(relaxation: Relaxation, numbers: npt.NDArray[np.int64]) -> Relaxa
 
 
 def _parts(room: Floats, amounts: Floats, usable: Mask) -> Floats:
-    """Kind by row by demand. Beside each resource itself come rows that know that pods cannot be cut.
+    """Kind by row by demand. Beside the share of each resource come its images under dual feasible functions.
 
-    Of pods larger than half a node there is room for one: in the first such row they take all of it, smaller ones nothing. The
-    next ones do the same for thirds and quarters: a pod takes floor((n + 1) · share) / n, which sums to one at most.
+    A pod takes floor((n + 1) · share) / n of such a row, for n = 1, 2, 3: at n = 1 pods larger than half a node take all of it,
+    smaller ones nothing. It sums to one at most in every integer packing (Fekete, Schepers: New classes of fast lower bounds for
+    bin packing problems, 2001), which divided pods may violate; so these rows strengthen the relaxation.
     """
     rows: list[Floats] = []
     for number in range(amounts.shape[1]):
@@ -439,9 +448,9 @@ def _cuts(
     amounts: Floats,
     usable: Mask,
     counts: Floats,
-    crowds: Iterable[tuple[float, npt.NDArray[np.int64]]],
+    cardinality: Iterable[tuple[float, npt.NDArray[np.int64]]],
 ) -> Iterator[tuple[float, Mask]]:
-    """Nodes are bought whole: pods of one demand need at least so many of the nodes that take them."""
+    """Covering constraints: nodes are bought whole, so pods of one demand need at least so many of the nodes that take them."""
     fitting = np.repeat(counts[:, None], len(room), axis=1)
     for number in range(amounts.shape[1]):
         wanted = amounts[:, number, None]
@@ -453,7 +462,7 @@ def _cuts(
         (float(np.ceil(count / each - _HAIR)), usable[n])
         for n, (count, each) in enumerate(zip(counts, most, strict=True))
     ]
-    needs += [(float(np.ceil(counts[who].sum() / each - _HAIR)), usable[who].any(axis=0)) for each, who in crowds]
+    needs += [(float(np.ceil(counts[who].sum() / each - _HAIR)), usable[who].any(axis=0)) for each, who in cardinality]
     for need, where in needs:
         known = groups.get(where.tobytes())
         if known is None or known[0] < need:
@@ -480,3 +489,16 @@ def _dropped(run: FirstFit) -> tuple[str, ...]:
     if len({template.pool.spec.weight for template in run.templates}) > 1:
         found.add("weights")
     return tuple(sorted(found))
+
+
+def demands_by_class(run: FirstFit) -> list[Demand]:
+    """For each class of pods in order of number what its pods ask for; the caller sets the counts."""
+    disliked = any(taint.effect == "PreferNoSchedule" for taint in _taints(run))
+    return [
+        Demand(str(each.number), each.amounts, _rule(run, each), _host_groups(each, disliked)) for each in run.classes
+    ]
+
+
+def most_on_a_host(demand: Demand) -> int | None:
+    """How many pods like this a node takes at most; None where no rule says so."""
+    return min((_most(group) for group in demand.groups), default=None)

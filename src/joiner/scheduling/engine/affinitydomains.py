@@ -61,12 +61,12 @@ class AffinityDomainRanking:
         ordered = sorted(merits, key=lambda domain: (merits[domain], before.get(domain, len(before)), domain))
         group.ranks = {domain: rank for rank, domain in enumerate(ordered)}
 
-    def _share(self, each: PodClass, together: int, there: Requirement) -> float:
+    def _share(self, pod_class: PodClass, together: int, there: Requirement) -> float:
         """What a pod of the class pays at the least in a domain, whichever of its alternatives it takes."""
         wishes: dict[_Wish, None] = {
-            (step.strict, step.tolerations): None for step in each.steps if not step.impossible
+            (step.strict, step.tolerations): None for step in pod_class.steps if not step.impossible
         }
-        return min((self._share_of(wish, each.amounts, together, there) for wish in wishes), default=math.inf)
+        return min((self._share_of(wish, pod_class.amounts, together, there) for wish in wishes), default=math.inf)
 
     def _share_of(self, wish: _Wish, amounts: Amounts, together: int, there: Requirement) -> float:
         key = (wish, amounts, together, there)

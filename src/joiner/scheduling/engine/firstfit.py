@@ -15,7 +15,7 @@ from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.engine.prepared import PreparedProblem
-from joiner.scheduling.engine.pricing import Costs, cheapest, finished
+from joiner.scheduling.engine.pricing import Costs, cheapest, compared
 from joiner.scheduling.engine.volumepinned import VolumePinnedQueue
 from joiner.scheduling.nodes.openclaim import (
     LIMITS,
@@ -24,20 +24,17 @@ from joiner.scheduling.nodes.openclaim import (
     Claim,
     Fitting,
     PlacedPods,
-    PlacementRules,
     Refused,
     record,
     settle_waiting,
 )
+from joiner.scheduling.nodes.placementrules import PlacementRules
 from joiner.scheduling.nodes.reservations import Reservations
-from joiner.scheduling.plan import Plan, Refusal
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.report.droppedpreferences import given_up
-from joiner.scheduling.report.refusal import explained
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, Group
 
-_LOOK_AT_COST: Final = 32
+_LOOK_AT_COST: Final = 4
 """After how many pods, at the least, a run looks at what it costs by now; with many claims, that is work in itself."""
 
 
@@ -49,9 +46,9 @@ class NothingNew(Exception):
     """The run would end in the plan of a simpler way of planning."""
 
 
-def _minds_no_host(each: PodClass, step: Step) -> bool:
+def _minds_no_host(pod_class: PodClass, step: Step) -> bool:
     """Whether all that a pod asks of a claim that is not ruled out for it can be told by what the claim may be and holds."""
-    if each.ports or each.volumes.attachments:
+    if pod_class.ports or pod_class.volumes.attachments:
         return False
     return not any(group.kind == AFFINITY and group.key == HOSTNAME for group, _ in step.groups)
 
@@ -64,6 +61,12 @@ class FirstFit:
     """Whether the outcome keeps every rule; a way of planning that looks ahead may find out at the end that it does not."""
     by_priority = False
     """Whether important pods go first, whatever their size."""
+    favourite = ""
+    """The domain that is taken where several are as good, if the run has one."""
+    weighs_prices = False
+    """Whether prices say which pods go on which claim."""
+    buys_by_value = False
+    """Whether it looks for the node first, then for the pods on it."""
     by_price = False
     """Whether, of domains that are as good, the one is taken where the first pod costs least, not all kinds on average."""
     in_turn = False
@@ -73,7 +76,7 @@ class FirstFit:
         self,
         problem: Problem,
         effort: Effort,
-        desk: "PreparedProblem | None" = None,
+        prepared: "PreparedProblem | None" = None,
         *,
         cost_max: float | None = None,
         without: frozenset[int] = frozenset(),
@@ -87,52 +90,55 @@ class FirstFit:
         self.effort = effort
         self.policy = problem.policy
         self.vocabulary = problem.vocabulary
-        self._desk = desk or PreparedProblem(problem)
-        self.names = self._desk.names
-        self.joined = self._desk.joined
-        self.kinds = self._desk.kinds
-        self.spelling = self._desk.spelling
-        self.classes, self.of_pod = self._desk.cast()
+        self._prepared = prepared or PreparedProblem(problem)
+        self.names = self._prepared.names
+        self.joined = self._prepared.joined
+        self.kinds = self._prepared.kinds
+        self.classes, self.of_pod = self._prepared.cast()
         self.pinned = pinned
         """Whether it is settled at once where pods go that others keep away from, so that more of them have a place.
 
-        That makes nodes dearer than they need be, so it is only for when somebody is left over.
+        That makes nodes dearer than they need be, so it is only for when pods are left over.
         """
         if pinned:
             self._pin()
-        self.templates = self._desk.templates()
-        self.ignored = self._desk.ignored
-        self.nodes = self._desk.nodes()
-        self._left_on_nodes = self._desk.left()
+        self.templates = self._prepared.templates()
+        self.ignored = self._prepared.ignored
+        self.nodes = self._prepared.nodes()
+        self._left_on_nodes = self._prepared.left()
         self.claims: list[Claim] = []
         self.market: dict[tuple[str, Requirements, int], float] = {}
-        """What units of a pool cost under some requirements, as far as somebody asked."""
+        """What units of a pool cost under some requirements, as far as it was asked for."""
         self._by_size: dict[int, int] = {}
         """Number of pods to the open claims that have so many."""
         self._in_order: dict[int, deque[int]] = {}
         """The same, in the order in which they are asked."""
         self._changed: set[int] = set()
-        """Open claims that took pods since somebody looked for others like them."""
+        """Open claims that took pods since claims like them were last looked for."""
         self._likeness: dict[int, tuple[object, ...]] = {}
         """What each of them may be and holds, as it was then."""
         self._alike: dict[tuple[object, ...], int] = {}
         """What claims may be and hold to the open claims of which that is true."""
         self._settled_at: dict[tuple[str, str], int] = {}
         """Label and value to the open claims that must have it."""
-        self._watched = self._desk.watched
+        self._watched = self._prepared.watched
         self._state = 0
         self.given_up: Counter[int] = Counter()
         """How much of what they ask for the pods of each class gave up, as far as they were placed one by one."""
         self.modest: dict[int, int] = {}
         """The same pod by pod: which of its steps it was placed at, if it was not the first."""
-        self._left: list[int] = []
-        self._stopped: list[int] = []
+        self.left: list[int] = []
+        """The pods that found no place."""
+        self.not_attempted: list[int] = []
+        """The pods that were not tried before the effort was spent."""
         self.reservations = Reservations(self._reserved_counts())
-        self.flexible = self._desk.flexible
+        self.flexible, self.launch_terms = self._prepared.flexible, self._prepared.launch_terms
+        self.disliked = self._prepared.disliked
         self.openings = PlacementRules(
             self.joined,
             self.reservations,
             self.flexible,
+            self.launch_terms,
             best_effort=problem.policy.min_values == "BestEffort",
             by_price=self.by_price,
         )
@@ -140,9 +146,11 @@ class FirstFit:
     def _reserved_counts(self) -> dict[str, int]:
         """Reservation to how many of its machines are left for us."""
         counts: dict[str, int] = {}
-        for template in self.templates:
-            for name, count in template.stock.reservations().items():
-                left = max(0, count - self.problem.promised.get(name, 0)) if self.policy.reserved_capacity else 0
+        # Also of pools that have nothing to sell: their catalogue may be the later one.
+        for option in self.problem.pools:
+            for name, count in option.catalog.market.stock.reservations().items():
+                used = self.policy.reserved_capacity or name in option.catalog.market.stock.counted_names
+                left = max(0, count - self.problem.promised.get(name, 0)) if used else 0
                 counts[name] = min(left, counts.get(name, left))
         return counts
 
@@ -159,10 +167,10 @@ class FirstFit:
 
     def queue(self) -> list[int]:
         """The pods in the order in which they are tried: largest first, then the oldest, unless another is asked for."""
-        return self._order or self._desk.queue(self.by_priority, self.in_turn)
+        return self._order or self._prepared.queue(self.by_priority, self.in_turn)
 
     def wanted(self) -> list[int]:
-        """The same without those that are none of our business, and those that are to wait."""
+        """The queue without ignored pods and without pods held back for this run (`without`)."""
         if not self.ignored and not self._without:
             return list(self.queue())
         return [at for at in self.queue() if self.of_pod[at].number not in self.ignored and at not in self._without]
@@ -176,7 +184,7 @@ class FirstFit:
         run = type(self)(
             self.problem,
             self.effort,
-            self._desk,
+            self._prepared,
             cost_max=cost_max,
             without=self._without,
             order=order,
@@ -217,7 +225,7 @@ class FirstFit:
             waiting = list(left)
             if stopped or self._state == before:
                 break
-        self._left, self._stopped = [*waiting, *sorted(self._without)], stopped
+        self.left, self.not_attempted = [*waiting, *sorted(self._without)], stopped
         costs = Costs(self)
         self.hand_out(costs)
         self.reservations.cheapen(costs, costs.even)
@@ -229,7 +237,7 @@ class FirstFit:
                 self._settle_company(claim)
 
     def hand_out(self, costs: Costs) -> None:
-        """Give away what is left in reservations; claims take what they can when they are opened, so nobody is waiting."""
+        """Give away what is left in reservations. Here nothing is: claims take what they can when they are opened."""
 
     def _settle_company(self, claim: Claim) -> None:
         """Pods that stay with others may go to any of several domains where those are. A launch could not tell which of them
@@ -243,8 +251,7 @@ class FirstFit:
                 continue
             settled = self.joined.of(claim.requirements, self.joined.only(there))
             units = claim.units & claim.template.stock.terms(settled).for_sale if settled is not None else 0
-            flexible = self.flexible[claim.template.name]
-            if settled is not None and units and not flexible.missing(claim.min_values, units, settled):
+            if settled is not None and units and not self.openings.short(claim, units, settled):
                 claim.requirements, claim.units = settled, units
                 settle_waiting(claim)
 
@@ -261,22 +268,22 @@ class FirstFit:
                 else:
                     each.refused_at = self._state
 
-    def _place(self, each: PodClass, position: int) -> bool:
-        for number, step in enumerate(each.steps):
+    def _place(self, pod_class: PodClass, position: int) -> bool:
+        for number, step in enumerate(pod_class.steps):
             if step.impossible or step.hopeless or step.waits:
                 continue
             if (
-                self.on_node(each, position, step)
-                or self.on_claim(each, position, step)
-                or self._on_new_claim(each, position, step)
+                self.on_node(pod_class, position, step)
+                or self.on_claim(pod_class, position, step)
+                or self._on_new_claim(pod_class, position, step)
             ):
                 if number:
-                    self.given_up[each.number] += number
+                    self.given_up[pod_class.number] += number
                     self.modest[position] = number
                 self.moved()
                 return True
-            if len(each.steps) > 1:
-                step.hopeless = not self._has_hope_at(each, step)
+            if len(pod_class.steps) > 1:
+                step.hopeless = not self._has_hope_at(pod_class, step)
         return False
 
     def cost(self) -> float:
@@ -284,65 +291,68 @@ class FirstFit:
         return sum(cheapest(self, claim) for claim in self.claims if self.reservations.holds(claim.number) is None)
 
     def moved(self) -> None:
-        """Somebody was placed: whoever was refused before may be tried again."""
+        """A pod was placed: pods that were refused before may be tried again."""
         self._state += 1
 
     # -- places -------------------------------------------------------------------------------------------------------
 
-    def on_node(self, each: PodClass, position: int, step: Step) -> bool:
+    def on_node(self, pod_class: PodClass, position: int, step: Step) -> bool:
         """Place the pod on a node that is there, if one takes it."""
-        for number in self._likely_nodes(each, step) if self.nodes else ():
+        for number in self._likely_nodes(pod_class, step) if self.nodes else ():
             node = self.nodes[number]
             if step.closed_nodes >> node.number & 1:
                 continue
-            refused = node.refused(each, step)
+            refused = node.refused(pod_class, step)
             if refused is None:
                 if not node.members:
                     node = self.nodes[number] = node.fresh()
-                node.take(each, position, step)
+                node.take(pod_class, position, step)
                 self._left_on_nodes[:, number] = node.left
                 return True
             if refused.rule not in PASSING:
                 step.closed_nodes |= 1 << node.number
         return False
 
-    def could_be_on_node(self, each: PodClass, step: Step) -> bool:
+    def could_be_on_node(self, pod_class: PodClass, step: Step) -> bool:
         """Whether a node that is there would take the pod if it came first and topology had no say."""
-        nodes = self._desk.nodes()
-        refused = (nodes[at].refused(each, step) for at in np.flatnonzero(self._roomy(self._desk.left(), each, step)))
+        nodes = self._prepared.nodes()
+        refused = (
+            nodes[at].refused(pod_class, step)
+            for at in np.flatnonzero(self._roomy(self._prepared.left(), pod_class, step))
+        )
         return any(why is None or why.rule in PASSING for why in refused)
 
-    def has_hope(self, each: PodClass) -> bool:
-        """Whether somebody might take the pod if it came first and topology had no say. Limits and room only ever shrink."""
-        return any(self._has_hope_at(each, step) for step in each.steps if not step.impossible)
+    def has_hope(self, pod_class: PodClass) -> bool:
+        """Whether a node or pool might take the pod if it came first and topology had no say. Limits and room only shrink."""
+        return any(self._has_hope_at(pod_class, step) for step in pod_class.steps if not step.impossible)
 
-    def _has_hope_at(self, each: PodClass, step: Step) -> bool:
+    def _has_hope_at(self, pod_class: PodClass, step: Step) -> bool:
         return any(
-            self.openings.could_take(template, each, step) for template in self.templates
-        ) or self.could_be_on_node(each, step)
+            self.openings.could_take(template, pod_class, step) for template in self.templates
+        ) or self.could_be_on_node(pod_class, step)
 
-    def _roomy(self, left_on_nodes: npt.NDArray[np.float64], each: PodClass, step: Step) -> npt.NDArray[np.bool_]:
+    def _roomy(self, left_on_nodes: npt.NDArray[np.float64], pod_class: PodClass, step: Step) -> npt.NDArray[np.bool_]:
         """The nodes that have the labels and the room."""
-        roomy = self._desk.nodes_agreeing(step.requirements).copy()
-        for left, wanted in zip(left_on_nodes, each.amounts, strict=True):
+        roomy = self._prepared.nodes_agreeing(step.requirements).copy()
+        for left, wanted in zip(left_on_nodes, pod_class.amounts, strict=True):
             if wanted:
                 roomy &= left >= float(wanted)
         return roomy
 
-    def _likely_nodes(self, each: PodClass, step: Step) -> Iterable[int]:
+    def _likely_nodes(self, pod_class: PodClass, step: Step) -> Iterable[int]:
         """The nodes that have the labels and the room, and are in no domain that is out of the question."""
-        likely = self._roomy(self._left_on_nodes, each, step)
-        for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
+        likely = self._roomy(self._left_on_nodes, pod_class, step)
+        for group, chosen in (*step.groups, *((group, False) for group in pod_class.kept_out)):
             if group.key != HOSTNAME:
-                there = self._desk.nodes_in(group.key)
+                there = self._prepared.nodes_in(group.key)
                 for domain in group.forbidden(step.strict.at(group.key), chosen):
                     if domain in there:
                         likely &= ~there[domain]
         return np.flatnonzero(likely)
 
-    def on_claim(self, each: PodClass, position: int, step: Step) -> bool:
+    def on_claim(self, pod_class: PodClass, position: int, step: Step) -> bool:
         """Place the pod on an open claim, the one with the fewest pods that takes it."""
-        candidates = self.candidates(each, step)
+        candidates = self.candidates(pod_class, step)
         if not candidates:
             return False
         elsewhere: set[tuple[int, Requirements]] = set()
@@ -358,13 +368,13 @@ class FirstFit:
                 kind = (id(claim.template), claim.requirements)
                 if kind in elsewhere and self.reservations.holds(number) is not None:
                     continue
-                found = self.openings.fitting(claim, each, step, new=False)
+                found = self.openings.fitting(claim, pod_class, step, new=False)
                 if isinstance(found, Fitting):
-                    self.commit(claim, each, position, step, found)
+                    self.commit(claim, pod_class, position, step, found)
                     return True
                 if found.detail is NOWHERE and len(step.places) == 1:
                     elsewhere.add(kind)
-                like = self.like(number, each, step)
+                like = self.like(number, pod_class, step)
                 candidates, here = candidates & ~like, here & ~like
                 self.close(step, like, found)
         return False
@@ -374,9 +384,9 @@ class FirstFit:
         if step.final and refused.rule not in PASSING:
             step.closed_claims |= claims
 
-    def like(self, number: int, each: PodClass, step: Step) -> int:
+    def like(self, number: int, pod_class: PodClass, step: Step) -> int:
         """The open claims that differ from one in their host alone, with itself: what it says to the pod they say too."""
-        if not _minds_no_host(each, step):
+        if not _minds_no_host(pod_class, step):
             return 1 << number
         for changed in self._changed:
             claim, bit = self.claims[changed], 1 << changed
@@ -391,23 +401,23 @@ class FirstFit:
         self._changed.clear()
         return self._alike[self._likeness[number]]
 
-    def candidates(self, each: PodClass, step: Step) -> int:
+    def candidates(self, pod_class: PodClass, step: Step) -> int:
         """Open claims that nothing known about the class rules out."""
         candidates = ((1 << len(self.claims)) - 1) & ~step.closed_claims
         for group, chosen in step.groups:
             candidates &= ~self._ruled_out(group, step, chosen)
-        for group in each.kept_out:
+        for group in pod_class.kept_out:
             candidates &= ~self._ruled_out(group, step, False)
         return candidates
 
-    def considers(self, claim: Claim, each: PodClass, step: Step) -> bool:
+    def considers(self, claim: Claim, pod_class: PodClass, step: Step) -> bool:
         """Whether nothing known about the class rules out one claim."""
         if step.closed_claims >> claim.number & 1:
             return False
         for group, chosen in step.groups:
             if self._keeps_out(group, claim, step, chosen):
                 return False
-        return not any(self._keeps_out(group, claim, step, False) for group in each.kept_out)
+        return not any(self._keeps_out(group, claim, step, False) for group in pod_class.kept_out)
 
     def _keeps_out(self, group: Group, claim: Claim, step: Step, chosen: bool) -> bool:
         if group.key == HOSTNAME:
@@ -426,33 +436,33 @@ class FirstFit:
             found |= self._settled_at.get((group.key, domain), 0)
         return found
 
-    def _on_new_claim(self, each: PodClass, position: int, step: Step) -> bool:
+    def _on_new_claim(self, pod_class: PodClass, position: int, step: Step) -> bool:
         for template in self.templates:
             claim = Claim(len(self.claims), template)
-            found = self.opened(claim, each, step)
+            found = self.opened(claim, pod_class, step)
             if isinstance(found, Fitting):
                 self.claims.append(claim)
                 template.opened(found.units)
-                self.commit(claim, each, position, step, found)
+                self.commit(claim, pod_class, position, step, found)
                 return True
         return False
 
-    def opened(self, claim: Claim, each: PodClass, step: Step) -> Fitting | Refused:
+    def opened(self, claim: Claim, pod_class: PodClass, step: Step) -> Fitting | Refused:
         """What a new claim would be with a pod of the class, or which rule forbids it."""
         template = claim.template
         if template.left:
             claim.units &= template.within_limits()
             if not claim.units:
                 return Refused(LIMITS)
-        return self.openings.fitting(claim, each, step, new=True)
+        return self.openings.fitting(claim, pod_class, step, new=True)
 
-    def commit(self, claim: Claim, each: PodClass, position: int, step: Step, found: Fitting) -> None:
+    def commit(self, claim: Claim, pod_class: PodClass, position: int, step: Step, found: Fitting) -> None:
         """A claim takes a pod, and is from now on what `found` says."""
-        self.commit_all(claim, each, [position], step, found)
+        self.commit_all(claim, pod_class, [position], step, found)
 
-    def commit_all(self, claim: Claim, each: PodClass, positions: list[int], step: Step, found: Fitting) -> None:
+    def commit_all(self, claim: Claim, pod_class: PodClass, positions: list[int], step: Step, found: Fitting) -> None:
         """A claim takes pods of one class, and is from now on what `found` says."""
-        self.commit_whole(claim, [(each, positions, step)], found)
+        self.commit_whole(claim, [(pod_class, positions, step)], found)
 
     def commit_whole(self, claim: Claim, parties: Sequence[PlacedPods], found: Fitting) -> None:
         """A claim takes pods of several classes at once, and is from now on what `found` says."""
@@ -504,11 +514,11 @@ class FirstFit:
 
     def key(self, position: int) -> str:
         """The name of the pod at a position."""
-        return self._desk.keys[position]
+        return self._prepared.keys[position]
 
     def names_of(self, positions: Iterable[int]) -> tuple[str, ...]:
         """The names of some pods, in order."""
-        keys = self._desk.keys
+        keys = self._prepared.keys
         return tuple(sorted([keys[position] for position in positions]))
 
     # -- the answer ---------------------------------------------------------------------------------------------------
@@ -520,14 +530,19 @@ class FirstFit:
 
     def reserved(self) -> int:
         """How many claims use capacity that is paid for already."""
-        return sum(self.reservations.holds(claim.number) is not None for claim in self.claims)
+        return sum(map(self.in_reservation, self.claims))
+
+    def in_reservation(self, claim: Claim) -> bool:
+        """Whether the claim is launched into a reservation."""
+        held = self.reservations.holds(claim.number)
+        return held is not None and held not in claim.template.stock.counted_names
 
     def demoted(self) -> int:
-        """How many pods are on claims of a lighter pool that nobody there needs: heavier ones would take them all, one by one.
+        """How many pods are on claims of a lighter pool that none of them needs: heavier ones would take them all, one by one.
 
-        Whoever joins a claim that somebody else needs does as they should, whatever its pool.
+        A pod that joins a claim which another pod needs does as it should, whatever its pool.
         """
-        best = self._desk.best_weights(self.openings)
+        best = self._prepared.best_weights(self.openings)
         if not best:
             return 0
         return sum(
@@ -538,17 +553,17 @@ class FirstFit:
 
     def limited(self) -> bool:
         """Whether, after what was bought, limits rule out nodes that could have been bought before."""
-        pairs = zip(self.templates, self._desk.templates(), strict=True)
+        pairs = zip(self.templates, self._prepared.templates(), strict=True)
         return any(now.usable & then.within_limits() & ~now.within_limits() for now, then in pairs if now.left)
 
     @property
     def stopped(self) -> bool:
-        """Whether its effort was spent before everybody had a turn."""
-        return bool(self._stopped)
+        """Whether its effort was spent before every pod was tried."""
+        return bool(self.not_attempted)
 
     def waiting(self) -> frozenset[int]:
         """The pods that found no place."""
-        return frozenset((*self._left, *self._stopped))
+        return frozenset((*self.left, *self.not_attempted))
 
     def left_over(self) -> Counter[int]:
         """How many pods of each class found no place."""
@@ -558,26 +573,10 @@ class FirstFit:
         """What the claims cost, each bought as cheaply as it can be."""
         return sum(cheapest(self, claim) for claim in self.claims)
 
-    def plan(self) -> Plan:
-        """The answer, with everything there is to say about it."""
-        claims, dropped = finished(self)
-        left = dict.fromkeys(self.of_pod[position] for position in self._left)
-        reasons = {each.number: explained(self, each) for each in left}
-        refused = {
-            position: Refusal(pod=self.key(position), reasons=reasons[self.of_pod[position].number])
-            for position in self._left
-        }
-        refused.update(dropped)
-        for position, each in enumerate(self.of_pod) if self.ignored else ():
-            if each.number in self.ignored:
-                why = self.ignored[each.number].reasons
-                refused[position] = Refusal(pod=self.key(position), reasons=why, ignored=True)
-        return Plan(
-            claims=claims,
-            placements={node.node.name: self.names_of(node.members) for node in self.nodes if node.members},
-            refusals=tuple(refused[position] for position in sorted(refused)),
-            given_up=given_up(self, self._desk.disliked),
-            not_attempted=tuple(self.key(position) for position in self._stopped),
-            dropped=len(dropped),
-            planner=self.planner,
-        )
+    def compared_price(self) -> float:
+        """The same for comparing plans: reserved capacity comes before every other, also where it was given a price."""
+        return sum(compared(self, claim) for claim in self.claims)
+
+    def reserved_price(self) -> float:
+        """The part of that which is for reserved capacity: large machines are left to those that need them."""
+        return sum(compared(self, claim) for claim in self.claims if self.in_reservation(claim))

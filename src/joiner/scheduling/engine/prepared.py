@@ -1,8 +1,12 @@
-"""What every attempt at one problem can share: worked out once, and handed out fresh where a run will change it."""
+"""`PreparedProblem`: pod classes, topology groups, pool templates, nodes and queue orders, computed once per problem.
+
+All runs share it; what a run changes is copied for it.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
@@ -16,16 +20,17 @@ from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.affinitydomains import AffinityDomainRanking
 from joiner.scheduling.nodes.existingnode import OpenNode
+from joiner.scheduling.nodes.launchterms import LaunchTermsTable
 from joiner.scheduling.nodes.minvalues import Flexibility
 from joiner.scheduling.nodes.nodekinds import KindTable
-from joiner.scheduling.nodes.openclaim import PlacementRules, RequirementCache
+from joiner.scheduling.nodes.openclaim import RequirementCache
+from joiner.scheduling.nodes.placementrules import PlacementRules
 from joiner.scheduling.nodes.template import Template
 from joiner.scheduling.plan import Refusal
 from joiner.scheduling.pods.eligibility import refusal
 from joiner.scheduling.pods.podclass import PodClass, at_a_glance, classify, prepare
 from joiner.scheduling.pods.volumetopology import VolumeIndex
 from joiner.scheduling.problem import Problem
-from joiner.scheduling.report.suggestions import Spelling
 from joiner.scheduling.topology.group import ANTI_AFFINITY, Group
 from joiner.scheduling.topology.groups import Domains, Groups, seen_by_selectors
 
@@ -40,12 +45,11 @@ class PreparedProblem:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.joined = RequirementCache(problem.vocabulary.well_known)
-        self.spelling = Spelling(problem)
-        shelf = VolumeIndex(problem.storage, problem.vocabulary)
+        volume_index = VolumeIndex(problem.storage, problem.vocabulary)
         keeping_away = [pod for pod in problem.bound if pod.spec.affinity.pod_anti_affinity.required]
         written, looks = at_a_glance(problem.pods)
         self._seen = seen_by_selectors((*written, *keeping_away))
-        self.classes, numbers = classify(written, shelf, self._seen)
+        self.classes, numbers = classify(written, volume_index, self._seen)
         self.numbers = [numbers[look] for look in looks]
         """For each pod the number of its class."""
         self._members = Counter(self.numbers)
@@ -55,6 +59,10 @@ class PreparedProblem:
             each.measure(self.names)
         self._templates = self._usable_templates()
         self.flexible = {template.name: Flexibility(template.stock) for template in self._templates}
+        self.launch_terms = {
+            template.name: LaunchTermsTable(template.stock, self.flexible[template.name], problem.vocabulary.well_known)
+            for template in self._templates
+        }
         self.ignored = self._not_for_us()
         # Also of pools that have nothing to sell: nodes that are there may have come from one.
         taints = [taint for option in problem.pools for taint in option.pool.spec.template.spec.taints]
@@ -64,17 +72,46 @@ class PreparedProblem:
         self._groups = groups.all()
         self.watched = groups.keys()
         """The labels that groups watch, but for the host."""
+        for template in self._templates:
+            if template.has_exotic and self._can_do_without_exotic(template):
+                template.without_exotic()
         self._nodes = self._open_nodes()
         self._left = np.array([node.left for node in self._nodes], np.float64).reshape(-1, len(self.names)).T.copy()
         self._nodes_in: dict[str, dict[str, npt.NDArray[np.bool_]]] = {}
         self._agreeing: dict[Requirements, npt.NDArray[np.bool_]] = {}
         self._queues: dict[tuple[bool, bool], list[int]] = {}
         self._best_weights: dict[int, int] | None = None
+        self.relaxed: dict[object, Any] = {}
+        """Linear relaxations with their solutions, by what was asked: planners share them."""
+
+    def _can_do_without_exotic(self, template: Template) -> bool:
+        """Whether each pod that the pool could take has a type there that is no machine for special work."""
+        stock = template.stock
+        for each in self.classes:
+            large = template.usable & template.large_enough(each.amounts, each.ports)
+            for step in each.steps if each.number not in self.ignored else ():
+                joined = self.joined.of(template.requirements, step.requirements)
+                for place in step.places:
+                    placed = self.joined.of(joined, place) if joined is not None else None
+                    if placed is not None:
+                        units = large & stock.described(placed) & stock.available(placed)
+                        if units and not units & stock.generic:
+                            return False
+        return bool(template.usable & stock.generic)
+
+    def without_limits(self) -> "PreparedProblem":
+        """The same problem without the limits of its pools."""
+        made = copy(self)
+        made._templates = self.templates()
+        for template in made._templates:
+            template.left = {}
+        made._best_weights, made.relaxed = None, {}
+        return made
 
     # -- for a run ----------------------------------------------------------------------------------------------------
 
     def cast(self) -> tuple[list[PodClass], list[PodClass]]:
-        """The classes as if nobody had been placed, in order of number, and for each pod the class it belongs to."""
+        """The classes with no pod placed yet, in order of number, and for each pod the class it belongs to."""
         fresh: dict[Group, Group] = {group: group.fresh() for group in self._groups}
         classes = [each.fresh(fresh) for each in self.classes]
         return classes, list(map(classes.__getitem__, self.numbers))

@@ -7,10 +7,10 @@ from joiner.scheduling.topology.group import SPREAD, Group
 
 
 class VolumePinnedQueue:
-    """Who waits, by group and place.
+    """Pods that wait for a domain where their volumes are, by group and place.
 
-    A pod that may go anywhere takes any domain that is as empty as the others, also the one that somebody waits for. So
-    whoever waits is asked again as soon as one more pod of the group is placed, before anybody else has a turn.
+    A pod that may go anywhere takes any domain that is as empty as the others, also the only one that a pinned pod may use. So
+    pinned pods are tried again as soon as one more pod of the group is placed, before any other pod.
     """
 
     def __init__(self) -> None:
@@ -19,23 +19,23 @@ class VolumePinnedQueue:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def wait(self, each: PodClass, position: int) -> None:
+    def wait(self, pod_class: PodClass, position: int) -> None:
         """A pod was refused; only one that is held somewhere and must spread is called back."""
-        for group in _spread(each):
-            self._waiting.setdefault(group, {}).setdefault(each.volumes.places, []).append(position)
+        for group in _spread(pod_class):
+            self._waiting.setdefault(group, {}).setdefault(pod_class.volumes.places, []).append(position)
 
-    def go(self, each: PodClass, position: int) -> None:
+    def go(self, pod_class: PodClass, position: int) -> None:
         """A pod waits no longer."""
-        for group in _spread(each):
-            self._waiting[group][each.volumes.places].remove(position)
+        for group in _spread(pod_class):
+            self._waiting[group][pod_class.volumes.places].remove(position)
 
     def beside(self, placed: PodClass) -> list[int]:
-        """One pod for each place that somebody of the same group waits for: where it is refused, so are the others."""
+        """One pod for each place that pods of the same group wait for: where it is refused, so are the others."""
         places = [there for group in placed.counted for there in self._waiting.get(group, {}).values()]
         return list(dict.fromkeys(positions[0] for positions in places if positions))
 
 
-def _spread(each: PodClass) -> list[Group]:
-    if not each.held or not each.steps:
+def _spread(pod_class: PodClass) -> list[Group]:
+    if not pod_class.held or not pod_class.steps:
         return []
-    return [group for group, _ in each.steps[0].groups if group.kind == SPREAD and group.key != HOSTNAME]
+    return [group for group, _ in pod_class.steps[0].groups if group.kind == SPREAD and group.key != HOSTNAME]

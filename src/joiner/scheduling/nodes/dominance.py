@@ -1,4 +1,4 @@
-"""Kinds of node that nobody needs: dearer than another one that is as large and open to as many."""
+"""Pareto filter of node kinds: a kind is dropped if another one is no dearer, as large, and open to as many pods."""
 
 from typing import Final
 
@@ -25,9 +25,9 @@ def numbered(table: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
 
 
 def undominated(room: npt.NDArray[np.float64], open_to: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.int64]:
-    """Which rows to keep of nodes that are ordered by price: none that an earlier one makes needless.
+    """Which rows to keep of nodes that are ordered by price: those that no earlier one dominates.
 
-    An earlier one does if it has as much room in every column, and is open to everybody the later one is open to.
+    An earlier one dominates if it has as much room in every column, and is open to every pod that the later one is open to.
     """
     if len(room) < 2:
         return np.arange(len(room))

@@ -48,42 +48,42 @@ class OpenNode:
         ]
         return resources.add(*running)
 
-    def refused(self, each: PodClass, step: Step) -> Refused | None:
+    def refused(self, pod_class: PodClass, step: Step) -> Refused | None:
         """Which rule forbids the pod; nothing when it can go here."""
         if untolerated(self.node.taints, step.tolerations):
             return Refused(TAINTS)
-        if not self._has_room(each):
+        if not self._has_room(pod_class):
             return Refused(RESOURCES)
         if not self.requirements.compatible(step.requirements):
             return Refused(REQUIREMENTS)
-        if each.ports and any(port.conflicts(other) for port in each.ports for other in self.ports):
+        if pod_class.ports and any(port.conflicts(other) for port in pod_class.ports for other in self.ports):
             return Refused(PORTS)
-        for driver, volumes in each.volumes.attachments.items():
+        for driver, volumes in pod_class.volumes.attachments.items():
             count = len(self.attached.get(driver, frozenset()) | volumes)
             if self.node.volume_limits.get(driver, count) < count:
                 return Refused(VOLUMES)
         if not any(self.requirements.compatible(place) for place in step.places):
             return Refused(VOLUMES)
-        return None if self._topology_allows(each, step) else Refused(TOPOLOGY)
+        return None if self._topology_allows(pod_class, step) else Refused(TOPOLOGY)
 
-    def _has_room(self, each: PodClass) -> bool:
-        return all(wanted <= left for wanted, left in zip(each.amounts, self.left, strict=True) if wanted)
+    def _has_room(self, pod_class: PodClass) -> bool:
+        return all(wanted <= left for wanted, left in zip(pod_class.amounts, self.left, strict=True) if wanted)
 
-    def _topology_allows(self, each: PodClass, step: Step) -> bool:
-        for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
+    def _topology_allows(self, pod_class: PodClass, step: Step) -> bool:
+        for group, chosen in (*step.groups, *((group, False) for group in pod_class.kept_out)):
             here = self.requirements.get(group.key)
             if here is None or group.narrowed(step.strict.at(group.key), here, chosen) is None:
                 return False
         return True
 
-    def take(self, each: PodClass, position: int, step: Step) -> None:
+    def take(self, pod_class: PodClass, position: int, step: Step) -> None:
         """A pod of the class comes here."""
-        self.left = tuple(map(int.__sub__, self.left, each.amounts))
-        self.ports.extend(each.ports)
-        for driver, volumes in each.volumes.attachments.items():
+        self.left = tuple(map(int.__sub__, self.left, pod_class.amounts))
+        self.ports.extend(pod_class.ports)
+        for driver, volumes in pod_class.volumes.attachments.items():
             self.attached[driver] = self.attached.get(driver, frozenset()) | volumes
         self.members.append(position)
-        for group in each.counted:
+        for group in pod_class.counted:
             here = self.requirements.get(group.key)
             if here is not None and group.node_filter.matches(self.requirements, self.node.taints):
                 group.record(min(here.values))

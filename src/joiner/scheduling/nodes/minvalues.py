@@ -5,9 +5,23 @@ launched. Flexibility that cannot be launched is not flexibility.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from joiner.catalog.units import Stock
 from joiner.requirements import Requirement, Requirements
+
+
+class _Values(NamedTuple):
+    """The values of a label that a requirement allows."""
+
+    having: tuple[tuple[str, int], ...]
+    """Value to the units that have it, in order of value."""
+    units: int
+    """All of these units."""
+    disjoint: bool
+    """Whether no unit has several of the values."""
+    one_each: bool
+    """Whether each value belongs to a unit of its own: then there are as many values as units."""
 
 
 class Flexibility:
@@ -15,48 +29,71 @@ class Flexibility:
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
-        self._known: dict[tuple[str, int, Requirements, tuple[str, ...]], int] = {}
+        self._known: dict[tuple[str, int, int, Requirements, tuple[str, ...]], int] = {}
         self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
+        self._allowed: dict[tuple[str, Requirement | None], _Values] = {}
 
     def counts(
         self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
     ) -> dict[str, int]:
-        """For each key, how many values the units leave under the requirements.
+        """For each key, how many values the units leave under the requirements: all of them, or as many as are asked for.
 
         Reserved machines count only out of reservations that are still to be had.
         """
         found: dict[str, int] = {}
-        for key in keys:
-            question = (key, units, requirements, tuple(reservable))
+        for key, least in keys.items():
+            question = (key, least, units, requirements, tuple(reservable))
             if question not in self._known:
                 self._known[question] = self._count(*question)
             found[key] = self._known[question]
         return found
 
-    def _count(self, key: str, units: int, requirements: Requirements, reservable: tuple[str, ...]) -> int:
-        wanted = requirements.get(key)
-        possible = [(v, having & units) for v, having in self._table(key) if wanted is None or wanted.has(v)]
-        return sum(1 for v, left in possible if left and self._launchable(key, v, left, requirements, reservable))
+    def _count(self, key: str, least: int, units: int, requirements: Requirements, reservable: tuple[str, ...]) -> int:
+        allowed = self._values(key, requirements.get(key))
+        offered = key in self._stock.offering_keys
+        if allowed.one_each and not offered:
+            return min(least, (allowed.units & units).bit_count())
+        found = 0
+        for value, having in allowed.having:
+            left = having & units
+            if left and (not offered or self._launchable(key, value, left, requirements, reservable)):
+                found += 1
+                if found == least:
+                    break
+        return found
 
     def missing(
         self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
     ) -> dict[str, int]:
         """The keys that have too few values left, with the count that is left."""
-        if not keys:
-            return {}
-        counts = self.counts(keys, units, requirements, reservable)
-        return {key: counts[key] for key, least in keys.items() if counts[key] < least}
+        counts = self.counts(keys, units, requirements, reservable) if keys else {}
+        return {key: count for key, count in counts.items() if count < keys[key]}
+
+    def _values(self, key: str, wanted: Requirement | None) -> _Values:
+        found = self._allowed.get((key, wanted))
+        if found is None:
+            having = tuple((value, units) for value, units in self._table(key) if wanted is None or wanted.has(value))
+            together = 0
+            for _, units in having:
+                together |= units
+            disjoint = sum(units.bit_count() for _, units in having) == together.bit_count()
+            found = _Values(having, together, disjoint, disjoint and together.bit_count() == len(having))
+            self._allowed[key, wanted] = found
+        return found
+
+    def units_least(self, keys: Mapping[str, int]) -> int:
+        """How many units, at the least, must be left for so many values of each key."""
+        return max((least for key, least in keys.items() if self._values(key, None).disjoint), default=1)
 
     def _launchable(
         self, key: str, value: str, units: int, requirements: Requirements, reservable: Collection[str]
     ) -> bool:
-        """Whether some unit can be had with that value; only offerings' labels need a second look."""
-        if key not in self._stock.offering_keys:
-            return True
+        """Whether some unit can be had with that value of a label that offerings carry."""
         pinned = requirements & Requirements([Requirement(key, (value,))])
         if self._stock.for_sale(pinned) & units:
             return True
-        return any(reserved & units for name, reserved in self._stock.reserved(pinned) if name in reservable)
+        counted = (*self._stock.reserved(pinned), *self._stock.counted(pinned))
+        return any(machines & units for name, machines in counted if name in reservable)
 
     def _table(self, key: str) -> tuple[tuple[str, int], ...]:
         table = self._tables.get(key)

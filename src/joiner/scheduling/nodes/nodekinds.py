@@ -70,7 +70,7 @@ class KindTable:
         return found
 
     def all(self, template: Template, requirements: Requirements) -> NodeKinds:
-        """All kinds under some requirements, also those that nobody needs: for who looks only once."""
+        """All kinds under some requirements, also dominated ones: for callers that look only once."""
         stock = template.stock
         units, costs = stock.prices(requirements).columns(template.usable & stock.described(requirements))
         return NodeKinds(units, costs, self.room(template)[units])

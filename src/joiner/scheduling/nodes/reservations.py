@@ -1,6 +1,6 @@
-"""Reservations: how many instances each has left, and a standing proof that every open claim that counts on one gets one.
+"""Reservations: how many instances each has left, and a matching that gives one to every open claim that counts on one.
 
-While claims are open nobody decides which reservation a claim will be launched into; a matching with counts is kept, so
+While claims are open it is not decided which reservation a claim will be launched into; a matching with counts is kept, so
 that at any moment all of them could be. It is settled at the end. A set of reservations is an integer with one bit each, in
 order of name.
 """
@@ -35,7 +35,7 @@ class Reservations:
         return bool(self._free)
 
     def those(self, names: Iterable[str]) -> int:
-        """Reservations by name, as a set; nobody is ever given one that was not counted."""
+        """Reservations by name, as a set; names that were not counted are left out."""
         found = 0
         for name in names:
             found |= self._bits.get(name, 0)
@@ -140,9 +140,9 @@ class Reservations:
             self._within_reach.clear()
 
     def cheapen(self, cost: Callable[[int, str], float], even: Container[str] = ()) -> None:
-        """Settle who gets what: claims change to cheaper reservations, by themselves or with one another, while that pays.
+        """Settle which claim gets which reservation: claims change to cheaper ones, alone or by swapping, while that pays.
 
-        `even` are reservations that cost everybody the same: two claims gain nothing by swapping two of these.
+        `even` are reservations that cost every claim the same: two claims gain nothing by swapping two of these.
         """
         uneven = self.those(name for name in self._names if name not in even)
         room: dict[int, tuple[float, int, int] | None] = {}
@@ -216,7 +216,7 @@ class Reservations:
                 yield cost(other, self._name(best)) - cost(other, self._name(bit)), other, best
 
     def _path(self, claim: int, usable: int) -> list[tuple[int, int]] | None:
-        """Who takes what, so that the claim gets one: it, then whoever makes room for it, and so on to one with a rest."""
+        """An augmenting path: the claim, then the claims that make room for it, up to a reservation with one left."""
         goal = self._free | self._given.get(claim, 0)
         if usable & goal:
             return [(claim, next(_each(usable & goal)))]

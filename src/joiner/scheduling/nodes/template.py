@@ -51,10 +51,17 @@ class Template:
         self.left = {name: int(amount) - option.used.get(name, 0) for name, amount in limits.items()}
         self.units = stock.described(self.requirements)
         usable = stock.for_sale(self.requirements)
-        for _, reserved in stock.reserved(self.requirements):
-            usable |= reserved
+        for _, counted in (*stock.reserved(self.requirements), *stock.counted(self.requirements)):
+            usable |= counted
         self.usable = self.units & usable
         """Units that a claim of the pool can be at all."""
+        self.has_exotic = bool(self.usable & ~stock.generic) and not self.min_values
+        """Whether it can buy machines for special work that are left out where others will do."""
+
+    def without_exotic(self) -> None:
+        """Leave out the machines for special work: nothing needs them."""
+        self.usable &= self.stock.generic
+        self.has_exotic = False
 
     def fresh(self) -> "Template":
         """The same pool for another run, with limits of its own to use up."""
@@ -114,15 +121,15 @@ class Template:
         ]
         return tuple([max(column) for column in zip(*rooms, strict=True)])
 
-    def how_many(self, units: int, own: Amounts, each: Amounts, most: int) -> int:
+    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int) -> int:
         """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there."""
         if self._alone:
-            return self.fits.how_many(units, own, each, most)
+            return self.fits.how_many(units, own, pod_amounts, most)
         found = 0
         for group in self.daemons:
             if there := group.units & units:
                 beside = tuple(map(int.__add__, own, group.amounts)) if group.busy else own
-                found = max(found, self.fits.how_many(there, beside, each, most))
+                found = max(found, self.fits.how_many(there, beside, pod_amounts, most))
         return found
 
     def within_limits(self) -> int:

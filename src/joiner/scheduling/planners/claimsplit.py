@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class PodBundle(NamedTuple):
     """Pods of a claim that no rule can tell apart, by position."""
 
-    each: PodClass
+    pod_class: PodClass
     step: Step
     positions: list[int]
 
     @property
     def free(self) -> bool:
         """Whether nothing but the pods' own wishes says where they may be."""
-        each, step = self.each, self.step
+        each, step = self.pod_class, self.step
         return not (step.groups or each.kept_out or each.counted or step.marks or any(step.places))
 
 
@@ -38,9 +38,9 @@ def bundles(claim: Claim) -> list[PodBundle]:
         found.setdefault((each.number, id(step)), PodBundle(each, step, [])).positions.extend(positions)
 
     def share(bundle: PodBundle) -> float:
-        return max((a / of for a, of in zip(bundle.each.amounts, claim.amounts, strict=True) if of), default=0.0)
+        return max((a / of for a, of in zip(bundle.pod_class.amounts, claim.amounts, strict=True) if of), default=0.0)
 
-    return sorted(found.values(), key=lambda bundle: (-share(bundle), bundle.each.number, bundle.positions[0]))
+    return sorted(found.values(), key=lambda bundle: (-share(bundle), bundle.pod_class.number, bundle.positions[0]))
 
 
 class ClaimPart(NamedTuple):
@@ -66,15 +66,15 @@ class ClaimSplitter:
         return ClaimPart(self._whole.template.requirements, True, (0,) * len(self._run.names), (), {})
 
     def plus(self, part: ClaimPart, bundle: PodBundle, count: int) -> ClaimPart | None:
-        """The part with more pods; nothing if they cannot agree on a node.
+        """The part with more pods; None if no node can be what they all ask for.
 
-        What pods ask for holds alone where nobody else has a say; else the part must be what the whole claim had to be.
+        What pods ask for holds alone where topology has no say; else the part must be what the whole claim had to be.
         """
         free = part.free and bundle.free
         joined = self._run.joined.of(part.requirements, bundle.step.requirements) if free else self._whole.requirements
         if joined is None:
             return None
-        each = bundle.each
+        each = bundle.pod_class
         amounts = tuple(own + count * more for own, more in zip(part.amounts, each.amounts, strict=True))
         attached = dict(part.attached)
         for driver, volumes in each.volumes.attachments.items():
@@ -100,9 +100,8 @@ class ClaimSplitter:
 
     def _is_flexible(self, claim: Claim) -> bool:
         """Whether minValues hold; the cheapest of very many types need not be as different as all of them."""
-        missing = self._run.flexible[claim.template.name].missing
         few = claim.units.bit_count() <= self._run.policy.types_max
-        return few and not missing(claim.min_values, claim.units, claim.requirements)
+        return few and not self._run.openings.short(claim, claim.units, claim.requirements)
 
 
 def fresh_number(run: "FirstFit") -> int:

@@ -1,4 +1,4 @@
-"""First fit with another order, another taste in domains, or less patience."""
+"""First fit with another order of the queue, another preference among domains, or on existing nodes only."""
 
 from collections.abc import Iterable
 
@@ -6,16 +6,16 @@ from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
 from joiner.scheduling.engine.pricing import Costs, cheapest
 
 
-class CheapDomainsRun(FirstFit):
+class CheapDomains(FirstFit):
     """First fit that opens each claim in the domain where its first pod costs least."""
 
     planner = "first-fit, cheap domains"
     by_price = True
 
 
-class FirstPlaceRun(FirstFit):
+class FirstPlace(FirstFit):
     """First fit in which volumes that can be reached from several places are only reached from the first, as Karpenter does it:
-    who could be elsewhere then does not get in the way of those who cannot.
+    pods that could be elsewhere then leave room for those that cannot.
     """
 
     planner = "first-fit, first place"
@@ -27,29 +27,29 @@ class FirstPlaceRun(FirstFit):
         super().place()
 
 
-class FavouringRun(FirstFit):
-    """First fit that has a favourite among the domains."""
+class Favouring(FirstFit):
+    """First fit that prefers one domain where several are as good."""
 
     planner = "first-fit, favouring"
 
     def favour(self, key: str, domain: str) -> None:
         """Take this domain where several are as good."""
-        self.planner = f"first-fit, favouring {domain}"
+        self.planner, self.favourite = f"first-fit, favouring {domain}", domain
         for group in {group for each in self.classes for step in each.steps for group, _ in step.groups}:
             if group.key == key:
                 group.ranks = {**group.ranks, domain: -1}
 
 
 class AtHome(FirstFit):
-    """First fit as long as nodes that are there take everybody as they wish to be: then nobody else needs to plan.
+    """First fit as long as existing nodes take every pod with all its preferences: then no other planner is needed.
 
-    Pods that are too large or too choosy for everybody are no reason to plan on: a cluster may have them for weeks.
+    Pods that fit on no node at all do not count: a cluster may have them for weeks.
     """
 
     planner = "first-fit, at home"
 
     def place(self) -> None:
-        """Place everybody, or give up at the first who might need a claim."""
+        """Place every pod, or give up at the first that might need a claim."""
         hopeless: dict[int, list[int]] = {}
         for position in self.wanted():
             each = self.of_pod[position]
@@ -65,16 +65,16 @@ class AtHome(FirstFit):
 
 
 class InTurn(FirstFit):
-    """First fit, everybody in turn: for when there is no room for everybody, and somebody has to stay out."""
+    """First fit, pod by pod instead of class by class: for when there is no room for all, and some are left over."""
 
     planner = "first-fit, in turn"
     in_turn = True
 
 
 class Baseline(InTurn):
-    """The same without what lets pods in that Karpenter leaves out: whoever is placed here is left out for none of those.
+    """The same without what lets pods in that Karpenter leaves out: no pod that is placed here is left out for one of those.
 
-    Pods that keep apart do not settle for a domain each, and what was given up does not come back.
+    Pods that keep apart do not settle for a domain each, and preferences that were given up do not come back.
     """
 
     planner = "first-fit, baseline"
@@ -92,7 +92,7 @@ class Baseline(InTurn):
 
 
 class MarketFirst(FirstFit):
-    """First fit in which some leave reservations to others as long as there is something to buy for them.
+    """First fit in which some classes leave reservations to others as long as there is something to buy for them.
 
     A group that has to be together may not fit on a reserved machine, and limits may leave room for fewer of those.
     """
@@ -100,21 +100,18 @@ class MarketFirst(FirstFit):
     planner = "first-fit, market first"
 
     def spare(self, classes: Iterable[int]) -> None:
-        """Say who leaves reservations to others."""
+        """Name the classes that leave reservations to others."""
         self.openings.market_first = frozenset(classes)
 
     def hand_out(self, costs: Costs) -> None:
-        """Whoever was modest in vain gets what nobody took, those first who would cost most."""
+        """Claims that bought in vain get what was not taken, those first that would cost most."""
         for claim in sorted(self.claims, key=lambda claim: (-cheapest(self, claim), claim.number)):
             if self.reservations.holds(claim.number) is None and (usable := self.openings.reservable(claim)):
-                price = cheapest(self, claim)
-                names = self.reservations.names(usable)
-                cheaper = self.reservations.those(name for name in names if costs(claim.number, name) < price)
-                self.reservations.hold(claim.number, cheaper)
+                self.reservations.hold(claim.number, usable)
 
 
 class ImportantFirst(FirstFit):
-    """First fit, important pods first: for when limits leave no room for everybody."""
+    """First fit by pod priority: for when limits leave no room for all."""
 
     planner = "first-fit, important first"
     by_priority = True

@@ -1,8 +1,8 @@
-"""Planning from a plan in pieces: if pods and nodes could be cut, what would be bought? The whole nodes of that come first.
+"""LP rounding: the linear relaxation is solved approximately, its whole nodes are bought first, the rest by value per dollar.
 
-Such a plan is nearly the cheapest there can be, and it knows what no look at a single claim can tell: which pods belong together
-because one has what the other leaves, and which kinds of node are not worth buying. Whatever it does not fill whole nodes with is
-bought by worth.
+A fractional plan is nearly the cheapest there can be, and it knows what no look at a single claim can tell: which pods belong
+together because one leaves what the other needs, and which kinds of node are not worth buying. Rounding a fractional bin packing
+down and packing the rest greedily goes back to Fernandez de la Vega and Lueker (1981).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from joiner.requirements import Requirements
-from joiner.scheduling.bound.dualprices import FractionalPlan, in_pieces
+from joiner.scheduling.bound.dualprices import FractionalPlan, fractional_plan
 from joiner.scheduling.bound.relaxation import Demand, Floats, Relaxation, RelaxedRow, charging, of_demands
 from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.planners.podsizes import Share, Size
@@ -19,7 +19,7 @@ from joiner.scheduling.planners.repeatclaim import repeat
 from joiner.scheduling.planners.valuegreedy import ValueGreedy
 
 _STEPS: Final = 60
-"""More steps make the plan in pieces cheaper, but not what is left of it when it is rounded."""
+"""More steps make the fractional plan cheaper, but not what is left of it when it is rounded."""
 _WORK: Final = 1e8
 """How many numbers may be looked at on the way; larger problems take fewer steps."""
 _DIGITS: Final = 6
@@ -30,27 +30,42 @@ _PATTERNS: Final = 3
 
 
 class LpPriced(ValueGreedy):
-    """A run that buys by price, but takes pods to be worth what they pay in a plan in pieces: in the company of all others."""
+    """Greedy by value, with the dual values of the linear relaxation as the values of the pods."""
 
     planner = "repriced"
 
     def _buy(self) -> Iterator[int]:
         sizes = list(self._ordered)
-        demands = [_demand(n, size) for n, size in enumerate(sizes)]
-        relaxation = of_demands(self, demands, to_plan=True)
-        if relaxation.parts.size:
-            pieces = in_pieces(
-                charging(relaxation, self.charge), int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS))
-            )
+        relaxation, fractions = self._relaxed(sizes)
+        if fractions is not None:
             plain = [size.worth for size in sizes]
-            for number, worth in zip(relaxation.pods, pieces.worth, strict=True):
+            for number, worth in zip(relaxation.pods, fractions.worth, strict=True):
                 sizes[int(number)].worth = round(float(worth), 12) if np.isfinite(worth) else sizes[int(number)].worth
             self._arrange(sizes)
-            self._begin([sizes[int(number)] for number in relaxation.pods], relaxation, pieces)
+            self._begin([sizes[int(number)] for number in relaxation.pods], relaxation, fractions)
             self._go_on(sizes, plain)
         yield from super()._buy()
 
-    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: FractionalPlan) -> None:
+    def _relaxed(self, sizes: list[Size]) -> tuple[Relaxation, FractionalPlan | None]:
+        """The relaxation and a solution of it, which does not depend on how a planner uses it: both planners share one."""
+        groups = list(dict.fromkeys(size.host_group for size in sizes))
+        asked = [
+            (size.template.name, size.requirements, size.amounts.tobytes(), size.left, size.shares[0].step.tolerations)
+            for size in sizes
+        ]
+        hosts = [(groups.index(size.host_group), size.host_most) for size in sizes]
+        key = (self.charge, tuple(asked), tuple(hosts))
+        known: dict[object, tuple[Relaxation, FractionalPlan | None]] = self._prepared.relaxed
+        if key not in known:
+            relaxation = of_demands(self, [_demand(n, size) for n, size in enumerate(sizes)], to_plan=True)
+            fractions: FractionalPlan | None = None
+            if relaxation.parts.size:
+                steps = int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS))
+                fractions = fractional_plan(charging(relaxation, self.charge), steps)
+            known[key] = relaxation, fractions
+        return known[key]
+
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, fractions: FractionalPlan) -> None:
         """What is bought before anything else."""
 
     def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
@@ -58,18 +73,18 @@ class LpPriced(ValueGreedy):
 
 
 class LpRounded(LpPriced):
-    """A run that buys the whole nodes of a plan in pieces, then by price."""
+    """Buys the whole nodes of the fractional plan, then greedily by value."""
 
     planner = "rounded"
-    share_of_worth = 0.0  # who belongs on dearer nodes is known from the plan in pieces; others only fill them up
+    share_of_worth = 0.0  # who belongs on dearer nodes is known from the fractional plan; others only fill them up
 
     def _go_on(self, sizes: list[Size], plain: list[float]) -> None:
         for size, worth in zip(sizes, plain, strict=True):
             size.worth = worth
         self._arrange(sizes)
 
-    def _begin(self, sizes: list[Size], relaxation: Relaxation, pieces: FractionalPlan) -> None:
-        kinds, nodes = relaxation.kinds, np.round(pieces.nodes, _DIGITS)
+    def _begin(self, sizes: list[Size], relaxation: Relaxation, fractions: FractionalPlan) -> None:
+        kinds, nodes = relaxation.kinds, np.round(fractions.nodes, _DIGITS)
         rest: dict[object, float] = {}
         for kind in sorted(np.flatnonzero(nodes), key=lambda kind: (-kinds.prices[kind], kind)):
             price, limited = float(kinds.prices[kind]), kinds.limits[kind] >= 0
@@ -79,28 +94,28 @@ class LpRounded(LpPriced):
             count = int(due + 10**-_DIGITS)
             rest[alike] = due - count
             if count:
-                each = np.round(pieces.pods[:, kind] / nodes[kind], _DIGITS)
+                each = np.round(fractions.pods[:, kind] / nodes[kind], _DIGITS)
                 self._fill_nodes(sizes, each, count, None if limited else price)
 
-    def _fill_nodes(self, sizes: list[Size], each: Floats, count: int, cost: float | None) -> None:
+    def _fill_nodes(self, sizes: list[Size], on_each: Floats, count: int, cost: float | None) -> None:
         """Open so many claims at a price, each with its part of the pods; what a claim cannot take the next one is offered."""
         pattern = sorted(
-            np.flatnonzero(each > 0).tolist(),
-            key=lambda n: (-round(float(each[n]) * sizes[n].worth, 9), sizes[n].number),
+            np.flatnonzero(on_each > 0).tolist(),
+            key=lambda n: (-round(float(on_each[n]) * sizes[n].worth, 9), sizes[n].number),
         )
         due = np.zeros(len(sizes))
         alike = max(1, count // _PATTERNS)
         while count > 0:
-            wanted = np.floor(due / alike + each + 10**-_DIGITS).astype(np.int64).tolist()
+            wanted = np.floor(due / alike + on_each + 10**-_DIGITS).astype(np.int64).tolist()
             claim, taken = self._filled(sizes, [(n, wanted[n]) for n in pattern if wanted[n]], cost)
             made = 1 if claim is None else 1 + repeat(self, claim, min(alike, count) - 1)
-            due += (each - taken) * made
+            due += (on_each - taken) * made
             count -= made
 
     def _filled(
         self, sizes: list[Size], pattern: list[tuple[int, int]], cost: float | None
     ) -> tuple[Claim | None, Floats]:
-        """A claim with so many pods of each size, as far as it takes them, and whoever else has room; and how many it took."""
+        """A claim with so many pods of each size, as far as it takes them, filled up with others; and how many it took."""
         taken = np.zeros(len(sizes))
         claim: Claim | None = None
         together: list[tuple[int, int]] = []
@@ -133,12 +148,12 @@ class LpRounded(LpPriced):
             return None
         claim = Claim(len(self.claims), size.template)
         claim.cost_max = cost
-        found = self.opened(claim, share.each, share.step)
+        found = self.opened(claim, share.pod_class, share.step)
         if not isinstance(found, Fitting):
             return None
         self.claims.append(claim)
         size.template.opened(found.units)
-        self.commit(claim, share.each, share.positions.pop(), share.step, found)
+        self.commit(claim, share.pod_class, share.positions.pop(), share.step, found)
         size.left -= 1
         if found.reserved:
             claim.cost_max = None
@@ -157,7 +172,7 @@ class LpRounded(LpPriced):
             for share in sizes[number].waiting():
                 if not left or tries == _TRIES:
                     break
-                if not self.considers(claim, share.each, share.step):
+                if not self.considers(claim, share.pod_class, share.step):
                     continue
                 joined = self.joined.of(requirements, share.step.requirements)
                 if joined is None:
@@ -168,9 +183,9 @@ class LpRounded(LpPriced):
                 left -= count
         if not drawn:
             return
-        asked = [[count * amount for amount in share.each.amounts] for _, share, count in drawn]
+        asked = [[count * amount for amount in share.pod_class.amounts] for _, share, count in drawn]
         amounts = tuple([sum(column) for column in zip(claim.amounts, *asked, strict=True)])
-        found = self.openings.together(claim, drawn[0][1].each, requirements, amounts)
+        found = self.openings.together(claim, drawn[0][1].pod_class, requirements, amounts)
         if not isinstance(found, Fitting):
             for number, most in wanted:
                 taken[number] += self._some(claim, sizes[number], most)
@@ -178,7 +193,7 @@ class LpRounded(LpPriced):
         for number, share, count in drawn:
             share.size.left -= count
             taken[number] += count
-        self.commit_whole(claim, [(share.each, share.next(count), share.step) for _, share, count in drawn], found)
+        self.commit_whole(claim, [(share.pod_class, share.next(count), share.step) for _, share, count in drawn], found)
 
     def _some(self, claim: Claim, size: Size, most: int) -> int:
         """Put up to so many pods of a size on a claim; says how many went."""
@@ -186,7 +201,7 @@ class LpRounded(LpPriced):
         for share in size.waiting():
             if placed == most or tries == _TRIES:
                 break
-            if self.considers(claim, share.each, share.step):
+            if self.considers(claim, share.pod_class, share.step):
                 count, refused = self.put(claim, share, most - placed)
                 placed += count
                 tries += not count

@@ -17,24 +17,29 @@ from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, SPREAD, Gr
 class Share:
     """Pods of one class that ask for the same, and wait."""
 
-    __slots__ = ("alike", "by_itself", "each", "groups", "host_groups", "plain", "positions", "size", "step")
+    __slots__ = ("alike", "by_itself", "groups", "host_groups", "plain", "pod_class", "positions", "size", "step")
 
     size: "Size"
     groups: int
     """A number for the groups they must satisfy: the same for all shares with the same groups."""
 
-    def __init__(self, each: PodClass, step: Step, positions: list[int]) -> None:
-        self.each = each
+    def __init__(self, pod_class: PodClass, step: Step, positions: list[int]) -> None:
+        self.pod_class = pod_class
         self.step = step
         self.positions = positions
         """The next one is the last."""
-        self.by_itself = by_itself(each, step)
+        self.by_itself = by_itself(pod_class, step)
         """Whether nothing beyond a node has a say in whether they can go there."""
-        self.plain = self.by_itself and countable(each, step)
+        self.plain = self.by_itself and countable(pod_class, step)
         """Whether many can be placed at once: nothing changes from one to the next but counts by host."""
         self.alike = not (
-            step.groups or each.kept_out or step.marks or each.ports or each.volumes.attachments or any(step.places)
-        ) and not any(group.key == HOSTNAME for group in each.counted)
+            step.groups
+            or pod_class.kept_out
+            or step.marks
+            or pod_class.ports
+            or pod_class.volumes.attachments
+            or any(step.places)
+        ) and not any(group.key == HOSTNAME for group in pod_class.counted)
         """Whether they differ from others of their size in nothing that matters to a node."""
         self.host_groups = tuple(group for group, chosen in step.groups if chosen)
 
@@ -56,14 +61,16 @@ class Share:
         return max(1, most)
 
 
-def countable(each: PodClass, step: Step) -> bool:
+def countable(pod_class: PodClass, step: Step) -> bool:
     """Whether pods bring nothing to a node that the next of them would mind, but for counts by host."""
-    return not (each.ports or each.volumes.attachments or any(group in step.marks for group in each.kept_out))
+    return not (
+        pod_class.ports or pod_class.volumes.attachments or any(group in step.marks for group in pod_class.kept_out)
+    )
 
 
-def by_itself(each: PodClass, step: Step) -> bool:
+def by_itself(pod_class: PodClass, step: Step) -> bool:
     """Whether it does not matter to pods what else there is, as long as it is not on the same node."""
-    meets = [*[group for group, _ in step.groups], *each.kept_out, *step.marks]
+    meets = [*[group for group, _ in step.groups], *pod_class.kept_out, *step.marks]
     return all(group.key == HOSTNAME and group.kind != AFFINITY for group in meets)
 
 
@@ -96,7 +103,7 @@ class Size:
         self.left += len(share.positions)
 
     def waiting(self) -> Iterator[Share]:
-        """The shares of which somebody still waits, the next one first."""
+        """The shares with pods that still wait, the next one first."""
         self.shares = [share for share in self.shares if share.positions]
         return reversed(self.shares)
 

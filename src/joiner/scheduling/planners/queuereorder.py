@@ -1,8 +1,8 @@
-"""Local repair of a plan: classes change their place in the queue, one at a time, where that makes the plan cheaper.
+"""Local search over the queue: one class at a time moves to its front or its back, where that makes the plan cheaper.
 
 First fit is as good as the order of its queue. Largest first is a good rule, and a rough one: where topology and nodes that
 are there leave little choice, a class that goes before all others, or after them, may save a node. Every order is planned from
-the beginning under the same rules, so whatever comes of it is a plan like any other.
+the beginning under the same rules, so each result is a valid plan.
 """
 
 from collections.abc import Callable
@@ -38,9 +38,9 @@ def reordered(start: FirstFit, price: Callable[[FirstFit], float]) -> FirstFit:
 
 
 def rescued(start: FirstFit) -> FirstFit:
-    """A plan that leaves out fewer, if one comes of letting those go first who are left out; or the one it started with.
+    """A plan that leaves out fewer pods, if one comes of trying those first that are left out; or the one it started with.
 
-    Whoever goes first may take away what somebody else cannot do without. Nobody is left out in place of another.
+    A class that goes first may take away what another one needs. No pod is left out in place of another.
     """
     best, order = start, start.queue()
     waiting, tries = start.waiting(), PODS // max(1, len(order))
@@ -58,8 +58,8 @@ def rescued(start: FirstFit) -> FirstFit:
 
 
 def _better(run: FirstFit, best: FirstFit, price: Callable[[FirstFit], float]) -> bool:
-    """Whether a run leaves out the same, costs less, with and without a charge for nodes, and nobody gives up more for it."""
-    cheaper = price(run) < price(best) and rounded(run.price()) <= rounded(best.price())
+    """Whether a run leaves out the same, costs less, with and without a charge for nodes, and gives up no more preferences."""
+    cheaper = price(run) < price(best) and rounded(run.compared_price()) <= rounded(best.compared_price())
     same = run.left_over() == best.left_over() and run.given_up <= best.given_up
     return cheaper and same and run.demoted() <= best.demoted()
 

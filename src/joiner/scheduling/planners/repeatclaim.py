@@ -1,4 +1,4 @@
-"""Claims that are alike: what was found out about one of them need not be found out again."""
+"""Opens more claims identical to one just filled, while there are pods of the same sizes: plans are the same without it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ def repeat(run: "ValueGreedy", claim: Claim, most: int) -> int:
         drawn = [drawn for who, count in contents.items() for drawn in _drawn(who, count)]
         for share, some in drawn:
             share.size.left -= some
-        run.commit_whole(twin, [(share.each, share.next(some), share.step) for share, some in drawn], found)
+        run.commit_whole(twin, [(share.pod_class, share.next(some), share.step) for share, some in drawn], found)
         twin.first_units = claim.first_units
     return most
 

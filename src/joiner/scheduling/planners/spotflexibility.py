@@ -95,7 +95,7 @@ class _Splitting:
 
     def signature(self) -> object:
         """Equal for claims that are split alike."""
-        pods = tuple((bundle.each.number, id(bundle.step), len(bundle.positions)) for bundle in self._pods)
+        pods = tuple((bundle.pod_class.number, id(bundle.step), len(bundle.positions)) for bundle in self._pods)
         return (id(self._claim.template), self._claim.requirements, self._claim.first_units, pods)
 
     def best(self) -> list[Hand]:
@@ -121,7 +121,7 @@ class _Splitting:
             for number, (bundle, count) in enumerate(zip(self._pods, hand, strict=True)):
                 if count:
                     chosen = bundle.positions[given[number] : given[number] + count]
-                    part.take([(bundle.each, chosen, bundle.step)])
+                    part.take([(bundle.pod_class, chosen, bundle.step)])
                     given[number] += count
             parts.append(part)
         return Split(self._claim, rounded(price - cheapest(self._run, self._claim)), parts)

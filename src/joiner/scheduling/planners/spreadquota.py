@@ -44,30 +44,30 @@ class Spreading:
             if each.number in members and (spread := self._decidable(each)) is not None:
                 self._coming[spread, _held_in(each, spread)] += len(members[each.number])
 
-    def _decidable(self, each: PodClass) -> Group | None:
+    def _decidable(self, pod_class: PodClass) -> Group | None:
         """The group that pods of a class are spread by, if nothing else has a say in the domain they go to."""
-        groups = [(group, chosen) for group, chosen in each.steps[0].groups if group.key != HOSTNAME]
+        groups = [(group, chosen) for group, chosen in pod_class.steps[0].groups if group.key != HOSTNAME]
         if len(groups) != 1:
             return None
         group, chosen = groups[0]
         return group if group.kind == SPREAD and chosen and self._owners.get(group) else None
 
-    def shares(self, each: PodClass, positions: list[int]) -> Iterator[Share]:
+    def shares(self, pod_class: PodClass, positions: list[int]) -> Iterator[Share]:
         """The pods of a class by the domain they are meant for; in one piece where nothing has to be decided."""
-        step = each.steps[0]
-        group = self._decidable(each)
+        step = pod_class.steps[0]
+        group = self._decidable(pod_class)
         if group is None:
-            yield Share(each, step, positions)
+            yield Share(pod_class, step, positions)
             return
         self._decided.append((group, step.strict.at(group.key)))
-        for domain, members in self._apportioned(group, step, each, positions).items():
+        for domain, members in self._apportioned(group, step, pod_class, positions).items():
             there = self._run.joined.only(Requirement(group.key, (domain,)))
             # The pod takes the label for granted: that nobody but the pool speaks of it is no contradiction.
             narrowed, strict = (self._run.joined.the(asked & there) for asked in (step.requirements, step.strict))
             rest = tuple((other, counted) for other, counted in step.groups if other is not group)
             pinned = Step(narrowed, strict, step.tolerations, rest, step.marks, step.places)
             pinned.final = all(other.key == HOSTNAME for other, _ in rest) and step.final
-            yield Share(each, pinned, members)
+            yield Share(pod_class, pinned, members)
 
     def balanced(self) -> bool:
         """Whether the end is what was decided: pods that found no place may have left a group out of balance."""
@@ -78,7 +78,7 @@ class Spreading:
             if pod.has(domain) and count > self._before[group].get(domain, 0)
         )
 
-    def _apportioned(self, group: Group, step: Step, each: PodClass, positions: list[int]) -> dict[str, list[int]]:
+    def _apportioned(self, group: Group, step: Step, pod_class: PodClass, positions: list[int]) -> dict[str, list[int]]:
         """Domain to pods: each pod goes to the emptiest domain that can be bought; of two that are equal to the one where a
         heavier pool sells, then to the cheaper one.
         """
@@ -86,11 +86,13 @@ class Spreading:
         self._before.setdefault(group, dict(group.domains))
         pod = step.strict.at(group.key)
         reachable = [domain for domain in counts if pod.has(domain)]
-        costs = {domain: cost for domain in reachable if (cost := self._cost(group, step, each, domain)) is not None}
+        costs = {
+            domain: cost for domain in reachable if (cost := self._cost(group, step, pod_class, domain)) is not None
+        }
         meant: dict[str, list[int]] = {}
-        self._coming[group, _held_in(each, group)] -= len(positions)
+        self._coming[group, _held_in(pod_class, group)] -= len(positions)
         few = group.min_domains is not None and len(reachable) < group.min_domains
-        patient = each.held and not few
+        patient = pod_class.held and not few
         never = min((counts[domain] for domain in reachable if domain not in costs), default=math.inf)
         if costs and not few and never == math.inf and group.max_skew > 0:
             return dealt(positions, sorted(costs, key=lambda domain: (costs[domain], domain)), counts)
@@ -112,7 +114,7 @@ class Spreading:
         gaps = (level - self._counts[group][domain] - self._coming[group, domain] for domain in domains)
         return sum(gap for gap in gaps if gap > 0) <= self._coming[group, None]
 
-    def _cost(self, group: Group, step: Step, each: PodClass, domain: str) -> tuple[int, float] | None:
+    def _cost(self, group: Group, step: Step, pod_class: PodClass, domain: str) -> tuple[int, float] | None:
         """What the smallest new node for a pod would cost in a domain, and before that how light its pool is; nothing if there
         can be none.
         """
@@ -126,7 +128,9 @@ class Spreading:
                 placed = self._run.joined.of(narrowed, place)
                 if placed is None:
                     continue
-                units = template.usable & template.stock.described(placed) & template.fits.large_enough(each.amounts)
+                units = (
+                    template.usable & template.stock.described(placed) & template.fits.large_enough(pod_class.amounts)
+                )
                 cost = on_the_market(self._run, template, placed, units)
                 if cost < math.inf:
                     return -template.weight, cost
@@ -150,8 +154,8 @@ def dealt(positions: list[int], domains: list[str], counts: dict[str, int]) -> d
     return {domain: members[::-1] for domain, members in meant.items()}
 
 
-def _held_in(each: PodClass, group: Group) -> str | None:
+def _held_in(pod_class: PodClass, group: Group) -> str | None:
     """The one domain of a group that volumes hold a class in."""
-    asked = [place.at(group.key) for place in each.volumes.places]
+    asked = [place.at(group.key) for place in pod_class.volumes.places]
     domains = {domain for one in asked for domain in one.values}
     return domains.pop() if len(domains) == 1 and not any(one.complement for one in asked) else None

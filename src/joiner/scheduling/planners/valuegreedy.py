@@ -1,9 +1,9 @@
-"""Planning by price: one claim at a time, of the kind that gives the most for its money, filled while it stays worth it.
+"""Greedy by value per dollar: one claim at a time, of the kind whose best filling is worth most for its price.
 
-What a pod is *worth* is the smallest share of a node's price at which it could be served: over all kinds of node it may run on,
-the price divided by how many like it fit. A claim is opened as the kind whose best filling is worth most per dollar, and from
-then on takes nobody who would make it dearer by more than they are worth. Every pod goes through the same rules as anywhere
-else.
+A pod's *value* is the least share of a node's price at which it could be served: over all kinds of node it may run on, the
+price divided by how many like it fit. A claim is opened as the kind whose best greedy filling has most value per dollar, and
+from then on takes no pod that would make it dearer by more than the pod's value. This is the greedy algorithm for set covering
+(Chvátal, 1979) with a greedy knapsack as its oracle. Every pod goes through the same placement rules as anywhere else.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,13 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
+from joiner.catalog.units import flags
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
 from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
 from joiner.scheduling.nodes.nodekinds import NodeKinds, Vector, how_many
 from joiner.scheduling.nodes.openclaim import (
+    MIN_VALUES,
     OFFERINGS,
     PRICE,
     REQUIREMENTS,
@@ -36,7 +38,7 @@ from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.topology.group import Group
 from joiner.scheduling.tuning import charge
 
-_NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS, RESERVATIONS})
+_NO_ROOM = frozenset({RESOURCES, PRICE, OFFERINGS, REQUIREMENTS, TAINTS, RESERVATIONS, MIN_VALUES})
 _FOR_MORE_TYPES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 """How many times as dear as the best one types may be that a claim needs for its minValues."""
 _TRIES = 8
@@ -47,6 +49,7 @@ class ValueGreedy(FirstFit):
     """A run that buys by price."""
 
     planner = "worth"
+    weighs_prices = buys_by_value = True
     share_of_worth = 0.9
     """Pods may make a claim dearer by this share of what they are worth, and no more."""
 
@@ -80,7 +83,7 @@ class ValueGreedy(FirstFit):
         self._look_around()
 
     def _look_around(self) -> None:
-        """Forget the sizes of which nobody waits any more."""
+        """Forget the sizes of which no pod waits any more."""
         self._open_sizes = np.array([n for n, size in enumerate(self._ordered) if size.left], dtype=np.int64)
 
     def _precedence(self, size: Size) -> tuple[float, int]:
@@ -99,7 +102,7 @@ class ValueGreedy(FirstFit):
 
     def _sizes(self, positions: list[int]) -> list[Size]:
         members: dict[int, list[int]] = {}
-        for number, pods in groupby(reversed(positions), self._desk.numbers.__getitem__):
+        for number, pods in groupby(reversed(positions), self._prepared.numbers.__getitem__):
             members.setdefault(number, []).extend(pods)
         sizes: dict[object, Size] = {}
         spreading = Spreading(self, members)
@@ -114,7 +117,7 @@ class ValueGreedy(FirstFit):
             shares += spreading.shares(each, members[each.number])
         if self.nodes:
             self._stay_as_meant(shares, {position: rank for rank, position in enumerate(positions)})
-        for share in sorted(shares, key=lambda share: share.each.held):
+        for share in sorted(shares, key=lambda share: share.pod_class.held):
             if share.positions:
                 self._take_share(share, sizes)
         self._unplaced += spreading.left
@@ -126,14 +129,14 @@ class ValueGreedy(FirstFit):
 
         Before that, spread let a few go to each domain that has nodes, and no more until others are in the other domains.
         """
-        decided = [share for share in shares if share.step is not share.each.steps[0]]
+        decided = [share for share in shares if share.step is not share.pod_class.steps[0]]
         for share in sorted(decided, key=lambda share: rank[share.positions[-1]]):
-            while share.positions and self.on_node(share.each, share.positions[-1], share.step):
+            while share.positions and self.on_node(share.pod_class, share.positions[-1], share.step):
                 share.positions.pop()
                 self.moved()
 
     def _take_share(self, share: Share, sizes: dict[object, Size]) -> None:
-        each = share.each
+        each = share.pod_class
         chosen = self._first_choice(each, share.step)
         if chosen is None:
             self._unplaced += share.positions
@@ -149,19 +152,24 @@ class ValueGreedy(FirstFit):
         self.share_of[id(share.step)] = share
         size.take(share)
 
-    def _first_choice(self, each: PodClass, step: Step) -> tuple[Template, Requirements] | None:
+    def _first_choice(self, pod_class: PodClass, step: Step) -> tuple[Template, Requirements] | None:
         """The pool a new claim for the class would be of: the first by weight that takes it."""
-        if each.ports or each.kept_out or any(step.places) or any(group.key != HOSTNAME for group, _ in step.groups):
-            return self._choose(each, step)
-        key = (each.amounts, step.requirements, step.tolerations)
+        if (
+            pod_class.ports
+            or pod_class.kept_out
+            or any(step.places)
+            or any(group.key != HOSTNAME for group, _ in step.groups)
+        ):
+            return self._choose(pod_class, step)
+        key = (pod_class.amounts, step.requirements, step.tolerations)
         if key not in self._choices:
-            self._choices[key] = self._choose(each, step)
+            self._choices[key] = self._choose(pod_class, step)
         return self._choices[key]
 
-    def _choose(self, each: PodClass, step: Step) -> tuple[Template, Requirements] | None:
+    def _choose(self, pod_class: PodClass, step: Step) -> tuple[Template, Requirements] | None:
         for template in self.templates:
             claim = Claim(len(self.claims), template)
-            if isinstance(self.opened(claim, each, step), Fitting):
+            if isinstance(self.opened(claim, pod_class, step), Fitting):
                 joined = self.joined.of(template.requirements, step.requirements)
                 return None if joined is None else (template, joined)
         return None
@@ -198,7 +206,7 @@ class ValueGreedy(FirstFit):
                     share.positions.clear()
 
     def _rest(self) -> Iterator[int]:
-        """Whoever still waits."""
+        """Pods that still wait."""
         for size in self._ordered:
             size.left = 0
             for share in size.shares:
@@ -211,11 +219,11 @@ class ValueGreedy(FirstFit):
         for cost in costs:
             claim = Claim(len(self.claims), size.template)
             claim.cost_max = cost
-            found = self.opened(claim, share.each, share.step)
+            found = self.opened(claim, share.pod_class, share.step)
             if isinstance(found, Fitting):
                 self.claims.append(claim)
                 size.template.opened(found.units)
-                self.commit(claim, share.each, share.positions.pop(), share.step, found)
+                self.commit(claim, share.pod_class, share.positions.pop(), share.step, found)
                 size.left -= 1
                 if found.reserved:
                     claim.cost_max = None
@@ -231,7 +239,7 @@ class ValueGreedy(FirstFit):
         """Whether the next claim for a size would use a reservation."""
         if not self.reservations.any_free():
             return False
-        found = self.opened(Claim(len(self.claims), size.template), share.each, share.step)
+        found = self.opened(Claim(len(self.claims), size.template), share.pod_class, share.step)
         return isinstance(found, Fitting) and bool(found.reserved)
 
     def _best_costs(self, size: Size) -> Iterator[float | None]:
@@ -292,11 +300,10 @@ class ValueGreedy(FirstFit):
         return found
 
     def _fill(self, claim: Claim) -> dict[Size, int]:
-        """Put whatever is worth it on a claim, the most valuable first. Says how many of each size it took."""
+        """Put pods that are worth it on a claim, the most valuable first. Says how many of each size it took."""
         taken: dict[Size, int] = {}
         barred: set[int] = set()
-        largest = claim.template.room(self.openings.to_be_had(claim))
-        room = np.array(largest, dtype=np.float64) - claim.amounts
+        room = self._room(claim) - claim.amounts
         todo = self._fitting_sizes(room, self._open_sizes)
         while len(todo):
             for at, number in enumerate(todo.tolist()):
@@ -318,6 +325,16 @@ class ValueGreedy(FirstFit):
                 break
         return taken
 
+    def _room(self, claim: Claim) -> Vector:
+        """The most of each resource that pods on a claim can have; with minValues, so many units must have as much."""
+        template, units = claim.template, self.openings.to_be_had(claim)
+        least = self.flexible[template.name].units_least(claim.min_values) if claim.min_values else 1
+        if least == 1 or units.bit_count() < least or self.reservations.holds(claim.number) is not None:
+            return np.array(template.room(units), dtype=np.float64)
+        rooms = self.kinds.room(template)[flags(units, len(template.stock.units))]
+        largest: Vector = np.partition(rooms, -least, axis=0)[-least]
+        return largest
+
     def _fitting_sizes(self, room: Vector, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of some sizes that there is room for, as far as single resources tell."""
         return sizes[np.logical_and.reduce(self._wanted.take(sizes, axis=1) <= room[:, None])]
@@ -326,7 +343,7 @@ class ValueGreedy(FirstFit):
         """Put pods of one size on a claim; `barred` are the groups that want it to be elsewhere."""
         placed = tries = 0
         for share in size.waiting():
-            if share.groups in barred or not self.considers(claim, share.each, share.step):
+            if share.groups in barred or not self.considers(claim, share.pod_class, share.step):
                 continue
             count, refused = self.put(claim, share, size.left)
             if refused is not None and refused.rule == PRICE and self._pays(claim, share, size):
@@ -343,11 +360,13 @@ class ValueGreedy(FirstFit):
 
     def _no_room(self, claim: Claim, share: Share, refused: Refused) -> bool:
         """Whether a refusal means that no pod of the same size will ever have a place there."""
+        if refused.rule == MIN_VALUES and (share.pod_class.ports or share.pod_class.volumes.attachments):
+            return False
         if share.step.final:
             return refused.rule in _NO_ROOM
-        if refused.rule == RESERVATIONS:
-            return not self.openings.has_room(claim, share.each, share.step)
-        units, amounts = self.openings.to_be_had(claim), share.each.amounts
+        if refused.rule in (RESERVATIONS, MIN_VALUES):
+            return not self.openings.has_room(claim, share.pod_class, share.step)
+        units, amounts = self.openings.to_be_had(claim), share.pod_class.amounts
         return refused.rule == RESOURCES and not claim.template.how_many(units, claim.amounts, amounts, 1)
 
     def _never_pays(self, claim: Claim, size: Size, joined: Requirements) -> bool:
@@ -363,13 +382,13 @@ class ValueGreedy(FirstFit):
             return False
         before = claim.cost_max
         claim.cost_max = None
-        found = self.openings.fitting(claim, share.each, share.step, new=False)
+        found = self.openings.fitting(claim, share.pod_class, share.step, new=False)
         claim.cost_max = before
         if before is None or not isinstance(found, Fitting) or found.reserved:
             return False
         cost = self.openings.cost(claim, found)
         most = int(min(len(share.positions), size.host_most))
-        count = claim.template.how_many(found.units, claim.amounts, share.each.amounts, most)
+        count = claim.template.how_many(found.units, claim.amounts, share.pod_class.amounts, most)
         if cost - before > self.share_of_worth * count * size.worth:
             return False
         claim.cost_max = cost
@@ -383,13 +402,13 @@ class ValueGreedy(FirstFit):
             count, found = self._as_many(claim, share, count)
             if not isinstance(found, Fitting):
                 return placed, found
-            self.commit_all(claim, share.each, share.next(count), share.step, found)
+            self.commit_all(claim, share.pod_class, share.next(count), share.step, found)
             placed += count
         return placed, None
 
     def _as_many(self, claim: Claim, share: Share, most: int) -> tuple[int, Fitting | Refused]:
         """The largest number of pods, up to some, that the claim takes at once, and what it would be then; or why none."""
-        each, step, template = share.each, share.step, claim.template
+        each, step, template = share.pod_class, share.step, claim.template
         room = most
         if most > 1:
             room = template.how_many(self.openings.to_be_had(claim), claim.amounts, each.amounts, most)
@@ -407,7 +426,7 @@ class ValueGreedy(FirstFit):
         return low, found
 
 
-class ConstrainedFirstRun(ValueGreedy):
+class ConstrainedFirst(ValueGreedy):
     """The same, but pods with fewer kinds of node to choose from come first, so that others fill up around them.
 
     Where all have the same choice it gives up: the plan would be the same.

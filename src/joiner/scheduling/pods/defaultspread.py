@@ -19,10 +19,13 @@ from joiner.model.workload import Deployment, ReplicaSet, ReplicationController,
 GROUP: Final = "kubescheduler.config.k8s.io"
 KIND: Final = "KubeSchedulerConfiguration"
 PLUGIN: Final = "PodTopologySpread"
+KARPENTERS: Final = "podTopologySpread"
+"""The field of Karpenter's own form of the configuration."""
+EVERY: Final = "*"
 
 Controller = Deployment | ReplicaSet | StatefulSet | ReplicationController
 Defaults = Mapping[str, tuple[TopologySpreadConstraint, ...]]
-"""Name of a scheduler to the constraints that its pods get."""
+"""Name of a scheduler to the constraints that its pods get; `EVERY` for those of all others."""
 Head = tuple[str, str, str]
 """Kind, namespace and name of a controller."""
 
@@ -62,15 +65,20 @@ class _SpreadArgs(Value):
 def configured(raw: Any) -> Defaults:
     """The default constraints of each profile of a `KubeSchedulerConfiguration`; raises `ConfigProblem`.
 
-    The scheduler's built-in defaults (`System`) only rank nodes that are there, so they are none of ours.
+    Karpenter's own short form has one list, for the pods of every scheduler. The scheduler's built-in defaults (`System`) only
+    rank nodes that are there, so they are none of ours.
     """
+    if isinstance(raw, Mapping) and KARPENTERS in raw and "kind" not in raw:
+        return _short_form(raw)
     try:
         config = decode(raw, _Configuration)
     except DecodeError as error:
         raise ConfigProblem([f"{error.path}: {error.problem}" if error.path else error.problem]) from None
     if config.kind != KIND or config.api_version.partition("/")[0] != GROUP:
         found = f"{config.kind or 'no kind'} of {config.api_version or 'no apiVersion'}"
-        raise ConfigProblem([f"this is {found}, not a {KIND} of {GROUP}/v1"])
+        raise ConfigProblem(
+            [f"this is {found}, not a {KIND} of {GROUP}/v1, nor Karpenter's form with the field {KARPENTERS}"]
+        )
     problems: list[str] = []
     found_by: dict[str, tuple[TopologySpreadConstraint, ...]] = {}
     for number, profile in enumerate(config.profiles):
@@ -81,6 +89,22 @@ def configured(raw: Any) -> Defaults:
     if problems:
         raise ConfigProblem(problems)
     return {name: constraints for name, constraints in found_by.items() if constraints}
+
+
+def _short_form(raw: Mapping[str, Any]) -> Defaults:
+    problems = [
+        f"{name}: is no field of it; it has {KARPENTERS} alone" for name in sorted(map(str, raw)) if name != KARPENTERS
+    ]
+    args = raw[KARPENTERS] or {}
+    if not isinstance(args, Mapping):
+        raise ConfigProblem([*problems, f"{KARPENTERS}: expected a mapping with defaultConstraints"])
+    problems += [
+        f"{KARPENTERS}.{name}: is no field of it" for name in sorted(map(str, args)) if name != "defaultConstraints"
+    ]
+    constraints = _constraints({**args, "defaultingType": "List"}, KARPENTERS, problems)
+    if problems:
+        raise ConfigProblem(problems)
+    return {EVERY: constraints} if constraints else {}
 
 
 def _constraints(args: Mapping[str, Any], path: str, problems: list[str]) -> tuple[TopologySpreadConstraint, ...]:
@@ -141,7 +165,7 @@ class Selectors:
         """Whose pod it is where its owner is not among the controllers."""
 
     def of(self, pod: Pod) -> LabelSelector | None:
-        """All that the Services and the controller of the pod choose; nothing if nobody says anything."""
+        """All that the Services and the controller of the pod select; None if none of them selects anything."""
         chosen: dict[str, str] = {}
         for selector in self._services.get(pod.metadata.namespace, ()):
             if all(pod.metadata.labels.get(key) == value for key, value in selector.items()):
@@ -176,7 +200,8 @@ def with_defaults(pods: Iterable[Pod], defaults: Defaults, selectors: Selectors)
     found: list[Pod] = []
     for pod in pods:
         spec = pod.spec
-        constraints = () if spec.topology_spread_constraints else defaults.get(spec.scheduler_name, ())
+        configured = defaults.get(spec.scheduler_name, defaults.get(EVERY, ()))
+        constraints = () if spec.topology_spread_constraints else configured
         selector = selectors.of(pod) if constraints else None
         if selector is None:
             found.append(pod)

@@ -11,11 +11,11 @@ FLEXIBLE: Final = "flexible"
 NONE: Final = "none"
 
 
-def effective_zone(pod: Pod, shelf: VolumeIndex, vocabulary: Vocabulary) -> str:
+def effective_zone(pod: Pod, volume_index: VolumeIndex, vocabulary: Vocabulary) -> str:
     """The zone that its own demands and its volumes leave; `flexible` when there are several, `none` when they contradict."""
     zones: set[str] = set()
     for rule in node_rules(pod, vocabulary):
-        for place in shelf.volumes_of(pod).places:
+        for place in volume_index.volumes_of(pod).places:
             both = rule.at(ZONE) & place.at(ZONE)
             if both.complement:
                 return FLEXIBLE

@@ -194,7 +194,7 @@ def at_a_glance(pods: Iterable[Pod]) -> tuple[list[Pod], list[int]]:
     return first, found
 
 
-def classify(pods: Iterable[Pod], shelf: VolumeIndex, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
+def classify(pods: Iterable[Pod], volume_index: VolumeIndex, seen: frozenset[str]) -> tuple[list[PodClass], list[int]]:
     """The classes, numbered by what they are and not by where they stand, and for each pod the number of its class.
 
     `seen` are the labels that selectors look at.
@@ -209,34 +209,36 @@ def classify(pods: Iterable[Pod], shelf: VolumeIndex, seen: frozenset[str]) -> t
             first.append(pod)
         found.append(known)
     ordered = sorted(members.items())
-    classes = [PodClass(n, first[at], key[0], shelf.volumes_of(first[at])) for n, (key, at) in enumerate(ordered)]
+    classes = [
+        PodClass(n, first[at], key[0], volume_index.volumes_of(first[at])) for n, (key, at) in enumerate(ordered)
+    ]
     rank = {at: number for number, (_, at) in enumerate(ordered)}
     return classes, [rank[at] for at in found]
 
 
 def prepare(
-    each: PodClass, groups: Groups, vocabulary: Vocabulary, respected: bool, some_pool_is_disliked: bool
+    pod_class: PodClass, groups: Groups, vocabulary: Vocabulary, respected: bool, some_pool_is_disliked: bool
 ) -> None:
     """Work out every step of a class. All groups it can ever own are made here, before anybody is placed."""
-    spec = each.pod.spec
+    spec = pod_class.pod.spec
     asked = wishes(spec, respected)
     selector = Requirements.of_labels(spec.node_selector, vocabulary)
     alternatives = tuple(Requirements.read(term.match_expressions, vocabulary) for term in asked.terms)
     counting = tuple(selector & term for term in alternatives) or ((selector,) if selector else ())
-    each.steps = [
-        _step(each, step, selector, counting, groups, vocabulary) for step in steps(asked, some_pool_is_disliked)
+    pod_class.steps = [
+        _step(pod_class, step, selector, counting, groups, vocabulary) for step in steps(asked, some_pool_is_disliked)
     ]
 
 
 def _step(
-    each: PodClass,
+    pod_class: PodClass,
     asked: PodPreferences,
     selector: Requirements,
     counting: tuple[Requirements, ...],
     groups: Groups,
     vocabulary: Vocabulary,
 ) -> Step:
-    pod = each.pod
+    pod = pod_class.pod
     needed = [*selector.values(), *_read(asked.terms[0].match_expressions if asked.terms else (), vocabulary)]
     liked = asked.liked_nodes[0].preference.match_expressions if asked.liked_nodes else ()
     readable = not any(unreadable(each) for each in liked)
@@ -252,14 +254,14 @@ def _step(
     away = groups.away(pod, (*asked.away, *asked.liked_away))
     # Who rules domains out comes before who picks one.
     owned = tuple(dict.fromkeys((*away, *spread, *liked_spread, *near)))
-    namespace, plain = each.labels[0], dict(each.labels[1])
+    namespace, plain = pod_class.labels[0], dict(pod_class.labels[1])
     step = Step(
         requirements=requirements,
         strict=strict,
         tolerations=(*tolerations, PREFER_NO_SCHEDULE_TOLERATION) if asked.endures_disliked_taints else tolerations,
         groups=tuple((group, group.chooses(namespace, plain)) for group in owned),
         marks=groups.marks(pod, asked.away),
-        places=each.volumes.places,
+        places=pod_class.volumes.places,
         soft=frozenset(liked_spread) - frozenset(spread),
     )
     step.again = asked.again

@@ -69,7 +69,7 @@ def wishes(spec: PodSpec, respected: bool) -> PodPreferences:
 def steps(asked: PodPreferences, some_pool_is_disliked: bool) -> Iterator[PodPreferences]:
     """What the pod asks for, then that with one thing given up after the other.
 
-    A term may have been given up for a preference that nobody can meet: at the end each has its turn without any.
+    A node-affinity term may have been given up for a preference that cannot be met: at the end each term is tried without any.
     """
     preferring = some_pool_is_disliked or any(getattr(asked, field) for field in _LIKED)
     terms = asked.terms

@@ -72,7 +72,7 @@ def closing(option: PoolOption) -> Iterator[FunnelStage]:
             yield FunnelStage(rule=REQUIREMENTS, after=str(requirement), left=left)
 
 
-def sieves(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def sieves(run: "FirstFit", template: Template, pod_class: PodClass, step: Step) -> Iterator[Sieve]:
     """The pool's types through every rule that a new node must pass, until none is left."""
     units, wanted = template.usable, template.requirements
     yield Sieve(OFFERINGS, "what the pool can buy", units, wanted)
@@ -81,8 +81,8 @@ def sieves(run: "FirstFit", template: Template, each: PodClass, step: Step) -> I
         return
     for sieve in (
         *_labels(run, template, step),
-        *_places(run, template, each, step),
-        *_sizes(run, template, each, step),
+        *_places(run, template, pod_class, step),
+        *_sizes(run, template, pod_class, step),
     ):
         left = units & sieve.units
         if left != units or sieve.rule == REQUIREMENTS:
@@ -111,7 +111,7 @@ def _labels(run: "FirstFit", template: Template, step: Step) -> Iterator[Sieve]:
         yield Sieve(REQUIREMENTS, str(requirement), _sold(template.stock, wanted), wanted)
 
 
-def _places(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def _places(run: "FirstFit", template: Template, pod_class: PodClass, step: Step) -> Iterator[Sieve]:
     """Where volumes can be reached, and where topology lets the pod go."""
     stock = template.stock
     wanted = run.joined.of(template.requirements, step.requirements)
@@ -124,44 +124,44 @@ def _places(run: "FirstFit", template: Template, each: PodClass, step: Step) -> 
         if there is None:
             continue
         reached |= _sold(stock, there)
-        left = narrowed(each, step, there)
+        left = narrowed(pod_class, step, there)
         if isinstance(left, Obstacle):
             told = told or left.says
         else:
             topology |= _sold(stock, left)
-            told = _choice(step, each, left)
-    if each.volumes.places != (Requirements(),):
+            told = _choice(step, pod_class, left)
+    if pod_class.volumes.places != (Requirements(),):
         apart = [key for place in step.places for key, asked in place.items() if asked.operator == DOES_NOT_EXIST]
         places = " or ".join(str(place) or "anywhere" for place in step.places[:_SHOWN_PLACES])
         where = f"which differ in {apart[0]}" if apart else f"which can be reached with {places}"
         yield Sieve(VOLUMES, f"its volumes, {where}", reached, wanted)
-    if step.groups or each.kept_out:
+    if step.groups or pod_class.kept_out:
         yield Sieve(TOPOLOGY, told or "spread and affinity", topology, wanted)
 
 
-def _choice(step: Step, each: PodClass, left: Requirements) -> str:
+def _choice(step: Step, pod_class: PodClass, left: Requirements) -> str:
     """The constraints, and where they would have the pod: it did not ask for that place itself."""
-    groups = [*((group, False) for group, _ in step.groups), *((group, True) for group in each.kept_out)]
+    groups = [*((group, False) for group, _ in step.groups), *((group, True) for group in pod_class.kept_out)]
     who = said(*groups[0]) if len(groups) == 1 else "spread and affinity"
     where = ", ".join(str(left[key]) for key in dict.fromkeys(group.key for group, _ in groups) if key in left)
     return f"{who} (now: {where})" if where else who
 
 
-def _sizes(run: "FirstFit", template: Template, each: PodClass, step: Step) -> Iterator[Sieve]:
+def _sizes(run: "FirstFit", template: Template, pod_class: PodClass, step: Step) -> Iterator[Sieve]:
     wanted = template.requirements
     for number, name in enumerate(run.names):
-        if each.amounts[number] and name != PODS:
-            alone = tuple(amount if at == number else 0 for at, amount in enumerate(each.amounts))
-            amount = resources.plain(name, each.amounts[number])
+        if pod_class.amounts[number] and name != PODS:
+            alone = tuple(amount if at == number else 0 for at, amount in enumerate(pod_class.amounts))
+            amount = resources.plain(name, pod_class.amounts[number])
             yield Sieve(RESOURCES, f"{name} {amount}", large_enough(template, alone), wanted)
     free = 0
     for group in template.daemons:
-        if not any(port.conflicts(other) for port in each.ports for other in group.ports):
+        if not any(port.conflicts(other) for port in pod_class.ports for other in group.ports):
             free |= group.units
     yield Sieve(PORTS, "host ports that no daemon has", free, wanted)
-    yield Sieve(RESOURCES, "all requests together", large_enough(template, each.amounts), wanted)
+    yield Sieve(RESOURCES, "all requests together", large_enough(template, pod_class.amounts), wanted)
     units = template.stock.everyone
-    for driver, volumes in each.volumes.attachments.items():
+    for driver, volumes in pod_class.volumes.attachments.items():
         for number, unit in enumerate(template.stock.units):
             if unit.volume_limits.get(driver, len(volumes)) < len(volumes):
                 units &= ~(1 << number)

@@ -15,7 +15,7 @@ from joiner.scheduling.plan import ITSELF, RefusalReason
 from joiner.scheduling.pods.podclass import PodClass, Step
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.report.funnel import closing, in_words, sieves
-from joiner.scheduling.report.suggestions import toleration_meant
+from joiner.scheduling.report.suggestions import Spelling, toleration_meant
 from joiner.scheduling.report.topologyrefusal import Obstacle, narrowed
 from joiner.scheduling.report.words import taint_text
 from joiner.scheduling.topology.group import AFFINITY, ANTI_AFFINITY, Group
@@ -28,31 +28,31 @@ EVERY_POOL: Final = "NodePools"
 _LABELS: Final = frozenset({openclaim.REQUIREMENTS, openclaim.UNDEFINED, openclaim.OFFERINGS})
 
 
-def explained(run: "FirstFit", each: PodClass) -> tuple[RefusalReason, ...]:
+def explained(run: "FirstFit", pod_class: PodClass, spelling: Spelling) -> tuple[RefusalReason, ...]:
     """What every pool had against pods of a class, after they gave up all their preferences."""
-    step = each.most_modest
+    step = pod_class.most_modest
     if step is None:
-        return (_self_contradiction(each),)
+        return (_self_contradiction(pod_class),)
     asked = {template.name for template in run.templates}
-    closed = tuple(_closed(run, option) for option in run.problem.pools if option.pool.name not in asked)
-    return (*(_Inquiry(run, template, each, step).reason() for template in run.templates), *closed) or (
+    closed = tuple(_closed(spelling, option) for option in run.problem.pools if option.pool.name not in asked)
+    return (*(_Inquiry(run, template, pod_class, step, spelling).reason() for template in run.templates), *closed) or (
         RefusalReason(rule=openclaim.OFFERINGS, object=EVERY_POOL, message="there is none that buys nodes for pods"),
     )
 
 
-def _self_contradiction(each: PodClass) -> RefusalReason:
+def _self_contradiction(pod_class: PodClass) -> RefusalReason:
     return RefusalReason(
         rule=openclaim.REQUIREMENTS,
         object=ITSELF,
-        message=f"it contradicts itself: {'; '.join(dict.fromkeys(step.impossible for step in each.steps))}",
+        message=f"it contradicts itself: {'; '.join(dict.fromkeys(step.impossible for step in pod_class.steps))}",
         hint="remove one of the two",
     )
 
 
-def _closed(run: "FirstFit", option: PoolOption) -> RefusalReason:
-    """What keeps a pool from buying anything, whoever asks."""
+def _closed(spelling: Spelling, option: PoolOption) -> RefusalReason:
+    """What keeps a pool from buying anything for any pod."""
     stages = tuple(closing(option))
-    hints = (run.spelling.of_pool(option, each) for each in option.pool.spec.template.spec.requirements)
+    hints = (spelling.of_pool(option, each) for each in option.pool.spec.template.spec.requirements)
     return RefusalReason(
         rule=openclaim.OFFERINGS,
         object=f"NodePool {option.pool.name}",
@@ -67,9 +67,12 @@ def _closed(run: "FirstFit", option: PoolOption) -> RefusalReason:
 class _Inquiry:
     """One pool and one class of pods that it does not take."""
 
-    def __init__(self, run: "FirstFit", template: Template, each: PodClass, step: Step) -> None:
-        self._run, self._template, self._each, self._step = run, template, each, step
-        self._sieves = tuple(sieves(run, template, each, step))
+    def __init__(
+        self, run: "FirstFit", template: Template, pod_class: PodClass, step: Step, spelling: Spelling
+    ) -> None:
+        self._run, self._template, self._each, self._step = run, template, pod_class, step
+        self._spelling = spelling
+        self._sieves = tuple(sieves(run, template, pod_class, step))
         self._rule, self._detail = self._verdict()
 
     def reason(self) -> RefusalReason:
@@ -134,13 +137,13 @@ class _Inquiry:
         return _told(rule, "; ".join(problems) or self._funnel(), wanted, had, self._meant(culprits))
 
     def _meant(self, keys: list[str]) -> str:
-        """What was probably meant by labels that nobody has."""
+        """What was probably meant by labels that no node has."""
         hints = []
         for key in keys:
             requirement = self._step.requirements[key]
             if not requirement.complement and requirement.values:
                 wanted = SelectorRequirement(key=key, operator=IN, values=tuple(sorted(requirement.values)))
-                hints.append(self._run.spelling.hint(wanted))
+                hints.append(self._spelling.hint(wanted))
         return "; ".join(hint for hint in hints if hint)
 
     def _too_small(self, rule: str) -> RefusalReason:
@@ -149,7 +152,7 @@ class _Inquiry:
             name for name in self._asked() if not self._template.stock.capacity(name).largest(self._template.units)
         ]
         if nobody:
-            hints = "; ".join(map(self._run.spelling.resource, nobody))
+            hints = "; ".join(map(self._spelling.resource, nobody))
             asked = {name: amount for name, amount in self._asked().items() if name in nobody}
             return _told(rule, self._funnel(), _amounts(asked), _amounts(dict.fromkeys(asked, 0)), hints)
         miss = self._nearest_miss(units)
@@ -173,15 +176,15 @@ class _Inquiry:
 
     def _topology_hint(self, group: Group) -> str:
         """What was probably meant by a label that no node has, or by a selector that chooses no pod."""
-        mistyped = self._run.spelling.hint(SelectorRequirement(key=group.key, operator=EXISTS))
+        mistyped = self._spelling.hint(SelectorRequirement(key=group.key, operator=EXISTS))
         if mistyped or group.kind != AFFINITY:
             return mistyped or self._unsettled(group)
         if group.key == HOSTNAME and group.occupied:
             return "where they are there is no room for it"
-        return self._run.spelling.company(group.selector, group.namespaces)
+        return self._spelling.company(group.selector, group.namespaces)
 
     def _unsettled(self, group: Group) -> str:
-        """Said where pods are kept away from domains in which nobody may be in the end."""
+        """Said where pods are kept away from domains in which no pod of the group may be in the end."""
         if group.kind != ANTI_AFFINITY or group.key == HOSTNAME:
             return ""
         for claim in self._run.claims:
@@ -234,6 +237,11 @@ class _Inquiry:
         return ""
 
     def _plain(self, rule: str) -> RefusalReason:
+        if rule == openclaim.RESERVATIONS and self._detail == openclaim.SOLD_OUT:
+            return _told(rule, "every machine that the provider has left is planned for, and nothing else is allowed")
+        if rule == openclaim.RESERVATIONS and not self._run.policy.reserved_capacity:
+            message = "nothing but reservations is allowed, and the feature gate ReservedCapacity is off"
+            return _told(rule, message)
         if rule == openclaim.RESERVATIONS:
             return _told(rule, "every reservation that the pod could use is taken, and nothing else is allowed")
         if rule == openclaim.PORTS:

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a label or a resource that nobody has."""
+"""Suggestions for labels and resources that no node has: what was probably meant."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -87,7 +87,11 @@ class Spelling:
         """What was probably meant by a resource that no type of a pool has."""
         if self.has(name):
             return f"no type of the pool has {name}"
-        near = nearest(name, self._known_resources())
+        # Devices of another vendor are never what was meant.
+        domain = name.rpartition("/")[0]
+        near = nearest(
+            name, (each for each in self._known_resources() if nearest(domain, [each.rpartition("/")[0]], 0.8))
+        )
         return f"no type has {name}" + (f"; did you mean {near}?" if near else "")
 
     def has(self, name: str) -> bool:
@@ -125,9 +129,9 @@ def _offered(option: PoolOption, key: str) -> Iterable[str]:
         yield from _had(each, key)
 
 
-def _had(each: InstanceType, key: str) -> Iterable[str]:
-    yield from _listed(each.requirements, key)
-    for offering in each.offerings:
+def _had(instance_type: InstanceType, key: str) -> Iterable[str]:
+    yield from _listed(instance_type.requirements, key)
+    for offering in instance_type.offerings:
         yield from _listed(offering.requirements, key)
 
 

@@ -26,9 +26,9 @@ class Obstacle(NamedTuple):
     group: Group
 
 
-def narrowed(each: PodClass, step: Step, requirements: Requirements) -> Requirements | Obstacle:
+def narrowed(pod_class: PodClass, step: Step, requirements: Requirements) -> Requirements | Obstacle:
     """What topology leaves of a new node, or the constraint that leaves nothing."""
-    for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
+    for group, chosen in (*step.groups, *((group, False) for group in pod_class.kept_out)):
         mine = _ANY_HOST if group.key == HOSTNAME else step.strict.at(group.key)
         node = _NEW_HOST if group.key == HOSTNAME else requirements.at(group.key)
         answer = group.narrowed(mine, node, chosen)
@@ -42,9 +42,9 @@ def narrowed(each: PodClass, step: Step, requirements: Requirements) -> Requirem
     return requirements
 
 
-def obstacle_at(each: PodClass, step: Step, here: Requirements) -> Obstacle | None:
+def obstacle_at(pod_class: PodClass, step: Step, here: Requirements) -> Obstacle | None:
     """The constraint that keeps a pod off a node with these labels."""
-    for group, chosen in (*step.groups, *((group, False) for group in each.kept_out)):
+    for group, chosen in (*step.groups, *((group, False) for group in pod_class.kept_out)):
         inverse = (group, chosen) not in step.groups
         node = here.get(group.key)
         mine = step.strict.at(group.key)

@@ -1,7 +1,7 @@
 """Where pods may go because of where other pods are: spread, affinity, anti-affinity.
 
-A *group* watches one label (its key) and counts, for each value (a domain), the pods that its selector chooses. Pods that
-own a group are kept to the domains it allows; every pod that it chooses is counted, whoever placed it.
+A *group* watches one label (its key) and counts, for each value (a domain), the pods that its selector chooses. Pods that own
+a group are kept to the domains it allows; every pod that it chooses is counted, whatever placed it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -220,13 +220,13 @@ class Group:
         return Requirement(self.key, free) if free else None
 
     def settled(self, node: Requirement, chosen: bool) -> Requirement:
-        """The domain that a pod settles for where nobody else has a say in it: one that may be in several is in all of them."""
+        """The domain that a pod settles for where no other constraint chooses: one that may be in several is in all of them."""
         if node.complement or len(node.values) == 1 or not (self.pins_all or (self.pins and chosen)):
             return node
         return Requirement(self.key, (min(node.values, key=lambda domain: (self._rank(domain), domain)),))
 
     def _possible(self, node: Requirement) -> Iterable[str]:
-        """The domains a node may lie in; a host that nobody has seen yet is an empty one."""
+        """The domains a node may lie in; a host without pods of the group is an empty one."""
         if not node.complement:
             known = node.values if self.key == HOSTNAME else node.values & self.domains.keys()
             return sorted(known)

@@ -252,7 +252,7 @@ class Domains:
         self._ranks: dict[str, dict[str, int]] = {}
 
     def domains(self, key: str) -> dict[str, list[tuple[Taint, ...]]]:
-        """Value to taint sets; worked out once for each label that somebody asks for."""
+        """Value to taint sets; computed once for each label that is asked for."""
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = {}

@@ -1,4 +1,4 @@
-"""The world as a plan would leave it: what is bought is there, and whoever has a place is on it."""
+"""The problem as a plan would leave it: what is bought is there, and placed pods run on it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -19,25 +19,25 @@ NEW: Final = "new-node-"
 
 
 def settled(problem: Problem, plan: Plan) -> Problem:
-    """The question once the plan is carried out: everybody who has a place runs there, the others still wait.
+    """The problem once the plan is carried out: every placed pod runs there, the others still wait.
 
     Each new node is what the plan would buy first. Reservations are as they were: counts belong to the provider.
     """
     by_name = {pod.key: pod for pod in problem.pods}
-    shelf = VolumeIndex(problem.storage, problem.vocabulary)
+    volume_index = VolumeIndex(problem.storage, problem.vocabulary)
     nodes = list(problem.nodes)
     moved: list[Pod] = []
     for number, node in enumerate(nodes):
         coming = [by_name[name] for name in plan.placements.get(node.name, ())]
         if coming:
-            nodes[number] = _joined(node, coming, shelf)
+            nodes[number] = _joined(node, coming, volume_index)
             moved.extend(_at(pod, node.name) for pod in coming)
     used: dict[str, list[Mapping[str, int]]] = {}
     options = {option.pool.name: option for option in problem.pools}
     for number, claim in enumerate(plan.claims):
         coming = [by_name[name] for name in claim.pods]
         empty, largest = _bought(options[claim.nodepool], claim, f"{NEW}{number}")
-        nodes.append(_joined(empty, coming, shelf))
+        nodes.append(_joined(empty, coming, volume_index))
         moved.extend(_at(pod, empty.name) for pod in coming)
         used.setdefault(claim.nodepool, []).append({**largest, NODES: MILLI})
     placed = {(pod.metadata.namespace, pod.name) for pod in moved}
@@ -57,13 +57,13 @@ def _at(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node))
 
 
-def _joined(node: ExistingNode, coming: Iterable[Pod], shelf: VolumeIndex) -> ExistingNode:
+def _joined(node: ExistingNode, coming: Iterable[Pod], volume_index: VolumeIndex) -> ExistingNode:
     attached = dict(node.volumes)
     requests, ports = [node.used], list(node.ports)
     for pod in coming:
         requests.append(podrequests.of_pod(pod))
         ports.extend(host_ports(pod.spec))
-        for driver, volumes in shelf.volumes_of(pod).attachments.items():
+        for driver, volumes in volume_index.volumes_of(pod).attachments.items():
             attached[driver] = attached.get(driver, frozenset()) | volumes
     return replace(node, used=resources.add(*requests), ports=tuple(ports), volumes=attached)
 

@@ -1,6 +1,6 @@
-"""What decisions of a plan are worth: why a node is bought from this pool and as this type, and what wishes cost.
+"""Why a node is bought from this pool and as this type, and what preferences cost: the prices of the alternatives.
 
-Nothing of this is kept while plans are made; it is found out by asking again, when somebody wants to know.
+Nothing of this is kept while plans are made; it is found out by planning again when it is asked for.
 """
 
 from collections import Counter
@@ -10,15 +10,17 @@ from typing import Final, NamedTuple
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.model import resources
 from joiner.model.affinity import SCHEDULE_ANYWAY, Affinity
+from joiner.model.labels import OS
 from joiner.model.meta import Value, replace
 from joiner.model.pod import Pod, PodSpec
 from joiner.requirements import Requirements
+from joiner.scheduling.nodes.openclaim import LIMITS, MIN_VALUES, REQUIREMENTS
 from joiner.scheduling.plan import Plan, PlannedClaim
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.report.words import node_preference_text
 from joiner.scheduling.schedule import schedule
 from joiner.scheduling.whatif.aftermath import settled
-from joiner.scheduling.whatif.constraints import Constraint, Lift, kind_of, preferences, without
+from joiner.scheduling.whatif.constraints import Constraint, Lift, kind_of, of_pool, preferences, without
 
 TOO_SMALL: Final = "too small"
 EXCLUDED: Final = "excluded by what the node must be"
@@ -96,10 +98,10 @@ def _unfit(option: PoolOption, claim: PlannedClaim) -> Iterator[str]:
             yield _why_not(each, cheaper, claim)
 
 
-def _why_not(each: InstanceType, offerings: Sequence[Offering], claim: PlannedClaim) -> str:
-    if not any(resources.fits(claim.requests, each.allocatable(offering)) for offering in offerings):
+def _why_not(instance_type: InstanceType, offerings: Sequence[Offering], claim: PlannedClaim) -> str:
+    if not any(resources.fits(claim.requests, instance_type.allocatable(offering)) for offering in offerings):
         return TOO_SMALL
-    if not each.requirements.intersects(claim.requirements):
+    if not instance_type.requirements.intersects(claim.requirements):
         return EXCLUDED
     return PLACE
 
@@ -196,6 +198,33 @@ def wishes(pods: Iterable[Pod]) -> list[PodWish]:
     return [PodWish(members[0], len(members), lift) for members in ordered for lift in preferences(members[0])]
 
 
+class PoolCost(Value):
+    """What a limit, a requirement or minValues of a NodePool adds to a plan."""
+
+    constraint: Constraint
+    hourly: float | None
+    """Dollars an hour; nothing if the plans cannot be compared, because they do not place the same pods."""
+
+
+def pool_wishes(problem: Problem) -> list[Lift]:
+    """What NodePools demand that could be otherwise: minValues, then limits, then requirements."""
+    ranks = {MIN_VALUES: 0, LIMITS: 1, REQUIREMENTS: 2}
+    found = [
+        lift
+        for option in sorted(problem.pools, key=lambda option: option.pool.name)
+        for lift in of_pool(option)
+        if f"[{OS}]" not in lift.constraint.field
+    ]
+    return sorted(found, key=lambda lift: ranks[lift.constraint.rule])
+
+
+def pool_costs(problem: Problem, plan: Plan, lifts: Iterable[Lift]) -> Iterator[PoolCost]:
+    """What each of them costs, found by planning again without it."""
+    for lift in lifts:
+        price = compared(without(problem, [lift]), plan)
+        yield PoolCost(constraint=lift.constraint, hourly=None if price is None else plan.price - price)
+
+
 def affordable(pods: int) -> int:
     """For how many wishes it is bearable to plan for so many pods again."""
     return max(_PRICED_LEAST, min(_PRICED_MOST, _PRICED_PODS // max(1, pods)))
@@ -266,7 +295,7 @@ def _loosened(problem: Problem, change: Callable[[PodSpec], PodSpec]) -> Problem
 
 
 def compared(question: Problem | None, plan: Plan) -> float | None:
-    """What another question costs, if there is one and its plan leaves out nobody else."""
+    """What another problem costs, if there is one and its plan leaves out no other pod."""
     if question is None:
         return None
     other = schedule(question)

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Constraint(Value):
-    """One thing that somebody asks for."""
+    """One thing that a pod asks for."""
 
     rule: str
     """The rule that heeds it: `requirements`, `taints`, `topology` …"""
@@ -91,7 +91,7 @@ def constraints(problem: Problem, pod: Pod) -> Iterator[Lift]:
     yield from _taints(problem, pod)
     yield from _neighbours(problem, pod)
     for option in problem.pools:
-        yield from _of_pool(option)
+        yield from of_pool(option)
     for daemon in problem.daemons:
         told = Constraint(rule=RESOURCES, object=f"DaemonSet {daemon.name}", field="spec.template.spec", says="daemon")
         yield Lift(told, whole=partial(_without_daemon, daemon=daemon))
@@ -353,7 +353,8 @@ def _without_term_everywhere(problem: Problem, term: PodAffinityTerm) -> Problem
     return replace(problem, pods=tuple(map(less, problem.pods)), bound=tuple(map(less, problem.bound)))
 
 
-def _of_pool(option: PoolOption) -> Iterator[Lift]:
+def of_pool(option: PoolOption) -> Iterator[Lift]:
+    """What a NodePool demands: its limits, its requirements and their minValues."""
     pool = option.pool
     owner = f"NodePool {pool.name}"
     for name, amount in sorted(pool.spec.limits.items()):
@@ -463,13 +464,13 @@ def _rewritten(problem: Problem, pod: Pod, changes: Iterable[SpecChange]) -> Pro
     known: dict[int, PodSpec] = {}
     changing = tuple(changes)
 
-    def other(each: Pod) -> Pod:
-        if not like(each):
-            return each
-        spec = known.get(id(each.spec))
+    def other(pod: Pod) -> Pod:
+        if not like(pod):
+            return pod
+        spec = known.get(id(pod.spec))
         if spec is None:
-            spec = known[id(each.spec)] = reduce(lambda spec, change: change(spec), changing, each.spec)
-        return replace(each, spec=spec)
+            spec = known[id(pod.spec)] = reduce(lambda spec, change: change(spec), changing, pod.spec)
+        return replace(pod, spec=spec)
 
     return replace(problem, pods=tuple(map(other, problem.pods)), bound=tuple(map(other, problem.bound)))
 

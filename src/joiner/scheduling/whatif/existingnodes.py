@@ -34,17 +34,17 @@ def objections(problem: Problem, plan: Plan, name: str) -> tuple[RefusalReason, 
     return () if step is None else tuple(_objections(run, there, each, step))
 
 
-def _objections(run: FirstFit, nodes: list[OpenNode], each: PodClass, step: Step) -> Iterator[RefusalReason]:
+def _objections(run: FirstFit, nodes: list[OpenNode], pod_class: PodClass, step: Step) -> Iterator[RefusalReason]:
     for node in nodes:
-        refused = node.refused(each, step)
+        refused = node.refused(pod_class, step)
         if refused is not None:
-            message, wanted, had = _why(run, node, each, step, refused.rule)
+            message, wanted, had = _why(run, node, pod_class, step, refused.rule)
             yield RefusalReason(
                 rule=refused.rule, object=f"Node {node.node.name}", message=message, wanted=wanted, had=had
             )
 
 
-def _why(run: FirstFit, node: OpenNode, each: PodClass, step: Step, rule: str) -> tuple[str, str, str]:
+def _why(run: FirstFit, node: OpenNode, pod_class: PodClass, step: Step, rule: str) -> tuple[str, str, str]:
     """What is said, what was wanted, and what there was."""
     if rule == TAINTS:
         named = ", ".join(map(taint_text, untolerated(node.node.taints, step.tolerations)))
@@ -52,7 +52,7 @@ def _why(run: FirstFit, node: OpenNode, each: PodClass, step: Step, rule: str) -
     if rule == RESOURCES:
         short = [
             (name, resources.plain(name, wanted), resources.plain(name, max(0, left)))
-            for name, wanted, left in zip(run.names, each.amounts, node.left, strict=True)
+            for name, wanted, left in zip(run.names, pod_class.amounts, node.left, strict=True)
             if wanted > left and wanted
         ]
         message = ", ".join(f"{name} {wanted} is asked for and {left} is free" for name, wanted, left in short)
@@ -64,7 +64,7 @@ def _why(run: FirstFit, node: OpenNode, each: PodClass, step: Step, rule: str) -
         wants = ", ".join(str(step.requirements[key]) for key in wanting)
         has = ", ".join(str(here[key]) if key in here else f"no {key}" for key in wanting)
         return f"it needs {wants}, and the node has {has}", wants, has
-    if rule == TOPOLOGY and (found := obstacle_at(each, step, node.requirements)) is not None:
+    if rule == TOPOLOGY and (found := obstacle_at(pod_class, step, node.requirements)) is not None:
         return f"{found.says}: it needs {found.wanted}, and there are {found.had}", found.wanted, found.had
     said = {PORTS: "a host port is taken", VOLUMES: "its volumes cannot be reached or attached there"}
     return said.get(rule, "the node does not take it"), "", ""

@@ -1,7 +1,7 @@
 """What the pretend API server does to an object before it lets it in: defaults filled in, problems found.
 
 Kinds of ours are held against the schema and the rules of their CRDs, as a server would hold them; what only controllers can
-judge is not asked. Other kinds get the few defaults and checks that somebody relies on.
+judge is not asked. Other kinds get the few defaults and checks that a client relies on.
 """
 
 import re
@@ -18,7 +18,7 @@ from joiner.model.clusterobjects import Namespace, NamespaceStatus
 from joiner.model.customobject import CustomObject
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
-from joiner.model.pod import Pod, PodStatus
+from joiner.model.pod import Pod, PodStatus, with_host_ports
 from joiner.model.podpolicy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from joiner.model.storage import (
     PersistentVolume,
@@ -42,7 +42,7 @@ _STATUS_AT_BIRTH: Final[Mapping[type[KubeObject], Any]] = {
     PersistentVolume: PersistentVolumeStatus(phase="Pending"),
 }
 _KEEPS_STATUS: Final = (Node,)
-"""Kubelets write the status together with the node; everybody else's status is dropped at birth."""
+"""Kubelets write the status together with the node; any other client's status is dropped at birth."""
 
 
 def has_status(kind: type[KubeObject]) -> bool:
@@ -58,8 +58,11 @@ def fresh(thing: K) -> K:
         thing = replace(thing, status=_STATUS_AT_BIRTH.get(kind, kind().status))  # type: ignore[attr-defined]
     if isinstance(thing, CustomObject):
         return _judged(thing, None)
-    if isinstance(thing, Pod) and thing.spec.termination_grace_period_seconds is None:
-        return replace(thing, spec=replace(thing.spec, termination_grace_period_seconds=GRACE_S))
+    if isinstance(thing, Pod):
+        spec = with_host_ports(thing.spec)
+        if spec.termination_grace_period_seconds is None:
+            spec = replace(spec, termination_grace_period_seconds=GRACE_S)
+        return thing if spec is thing.spec else replace(thing, spec=spec)
     return thing
 
 
@@ -202,7 +205,7 @@ def _problems_of_others(thing: KubeObject) -> Iterator[str]:
 
 
 def _budget_problems(spec: PodDisruptionBudgetSpec) -> Iterator[str]:
-    """A budget that nobody can count with would stop whoever counts."""
+    """A budget with no number in it would stop the controller that counts."""
     given = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     if None not in given.values():
         yield "spec: minAvailable and maxUnavailable exclude each other"

@@ -1,7 +1,7 @@
 """The client of the pretend server: what a call costs in time, and what may go wrong with it.
 
 Every call waits once before it takes effect and once after, so that a caller who is cancelled in between has done something it
-never heard of. Somebody who meddles may raise errors, slow calls down, answer with what was, and break watches.
+never heard of. An interceptor may raise errors, slow calls down, answer with what was, and break watches.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,7 +22,7 @@ R = TypeVar("R")
 Latency = Callable[[], float] | tuple[float, float]
 
 LATENCY_S: Final = (0.001, 0.010)
-"""Of one way, if nobody says otherwise."""
+"""Of one way, unless another is given."""
 
 
 class Call(NamedTuple):
@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
 
 class WatchedChange(NamedTuple):
-    """What becomes of one event on its way to somebody who watches."""
+    """What becomes of one event on its way to a client that watches."""
 
     delay_s: float = 0.0
     """It and all after it come later."""
@@ -46,7 +46,7 @@ class WatchedChange(NamedTuple):
 
 
 class Interceptor(Protocol):
-    """Somebody between client and server. All methods are asked at once and must not wait."""
+    """An interceptor between client and server. All methods are asked at once and must not wait."""
 
     def before(self, call: Call) -> float:
         """Seconds to add before the effect. What it raises is the answer, and there is no effect."""

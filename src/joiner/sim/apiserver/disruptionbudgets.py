@@ -41,18 +41,30 @@ class _Covered:
     def __init__(self) -> None:
         self.members: dict[Key, _Member] = {}
         self.healthy = 0
+        self.owners: dict[OwnerReference, int] = {}
+        """Controllers of the pods, and how many each has."""
 
     def put(self, key: Key, member: _Member | None) -> bool:
         """Take in how a pod is now, or that it is none of the budget's; gives whether that is new."""
         before = self.members.get(key)
         if before == member:
             return False
+        if (before and before.controller) != (member and member.controller):
+            self._count(before, -1)
+            self._count(member, 1)
         self.healthy += (member is not None and member.healthy) - (before is not None and before.healthy)
         if member is None:
             del self.members[key]
         else:
             self.members[key] = member
         return True
+
+    def _count(self, member: _Member | None, number: int) -> None:
+        owner = member.controller if member is not None else None
+        if owner is not None:
+            self.owners[owner] = self.owners.get(owner, 0) + number
+            if not self.owners[owner]:
+                del self.owners[owner]
 
 
 class Budgets:
@@ -136,15 +148,14 @@ class Budgets:
         return len(covered.members), 1 if least is None else least
 
     def _replicas(self, namespace: str, covered: _Covered) -> int:
-        """What the controllers of the pods were asked for. Nobody knows how many pods without one there should be.
+        """What the controllers of the pods were asked for. How many pods without one there should be is not known.
 
         Pods of a controller that has no number of replicas count as themselves.
         """
         asked: dict[str, int] = {}
-        for member in covered.members.values():
-            if member.controller is not None:
-                uid, replicas = self._scale(namespace, member.controller)
-                asked[uid] = asked.get(uid, 0) + 1 if replicas is None else replicas
+        for owner, number in covered.owners.items():
+            uid, replicas = self._scale(namespace, owner)
+            asked[uid] = asked.get(uid, 0) + number if replicas is None else replicas
         return sum(asked.values())
 
     def _scale(self, namespace: str, owner: OwnerReference) -> tuple[str, int | None]:

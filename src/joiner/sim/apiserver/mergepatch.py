@@ -49,7 +49,7 @@ def _field(field: codec.WrittenField, stored: Any, had: Any, wanted: Any) -> Any
 
 
 def _laid_over(stored: Any, wanted: Any) -> Any:
-    """A part that was not there before: what it says is added to what somebody else may have written meanwhile."""
+    """A part that was not there before: what it says is added to what another client may have written meanwhile."""
     if isinstance(wanted, Struct) and isinstance(stored, Struct):
         said = {
             field.name: _laid_over(getattr(stored, field.name), content)

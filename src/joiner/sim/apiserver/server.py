@@ -49,7 +49,7 @@ Observer = Callable[[Write], None]
 
 
 class ApiServer:
-    """The server. Ask it for a `client`; its own methods are for the client, the checkers and whoever builds a world."""
+    """The server. Ask it for a `client`; its own methods are for the client, the checkers and the builder of a world."""
 
     def __init__(
         self,
@@ -180,10 +180,13 @@ class ApiServer:
 
     def _for_change(self, before: K, after: K, locked: bool) -> K:
         stored = self.get(type(before), before.metadata.name, before.metadata.namespace)
+        _same_uid(stored, before.metadata.uid)
         if before.metadata is not after.metadata:
             for name in ("name", "namespace", "uid"):
                 if getattr(before.metadata, name) != getattr(after.metadata, name):
                     raise Invalid(f"{stored.kind} {key_of(stored)}: metadata.{name} cannot be changed")
+        if before.metadata.uid and before.metadata.uid != stored.metadata.uid:
+            raise Conflict(f"{stored.kind} {key_of(stored)} is another one than was read, of the same name")
         if locked and before.metadata.resource_version != stored.metadata.resource_version:
             raise Conflict(
                 f"{stored.kind} {key_of(stored)} is at version {stored.metadata.resource_version}"
@@ -202,7 +205,7 @@ class ApiServer:
         grace_s: int | None = None,
         verb: str = "delete",
     ) -> None:
-        """Remove the object, or mark it as going while somebody holds it."""
+        """Remove the object, or mark it as going while a finalizer holds it."""
         thing = self.get(kind, name, namespace)
         _same_uid(thing, uid)
         grace = _grace(thing, grace_s) if isinstance(thing, Pod) else 0
@@ -297,7 +300,7 @@ class ApiServer:
                 shelf.bookmark(self.version)
 
     def client(self, actor: str, latency_s: Latency | None = None, meddler: Interceptor | None = None) -> SimClient:
-        """A client of somebody by that name, as every actor has one of its own."""
+        """A client for an actor of that name, as every actor has one of its own."""
         self._clients += 1
         chance = Random(f"{self._seed} {actor} {self._clients}")
         return SimClient(self, actor, chance, latency_s, meddler)

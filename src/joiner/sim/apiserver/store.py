@@ -1,6 +1,6 @@
 """Where the pretend API server keeps its objects, and the history that watches read.
 
-A watch holds a place in the history and asks for what comes next; the server knows nobody who watches, only who waits. A
+A watch holds a place in the history and asks for what comes next; the server knows no watches, only who waits. A
 watcher that goes away therefore leaves nothing behind, and one that is too slow finds its place gone.
 """
 
@@ -44,7 +44,7 @@ class ObjectStore(Generic[K]):
         self._waiting: list[asyncio.Future[None]] = []
 
     def put(self, version: int, happening: Happening, thing: K) -> None:
-        """Take in what happened; whoever waits is woken."""
+        """Take in what happened; waiting watches are woken."""
         key = key_of(thing)
         before = self.objects.get(key)
         if happening == DELETED:

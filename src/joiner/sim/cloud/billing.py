@@ -1,6 +1,6 @@
 """The books of the pretend cloud: every purchase, what it cost, and how well reservations were used."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -82,7 +82,7 @@ class Ledger:
         )
 
     def ended(self, provider_id: str, now: datetime) -> None:
-        """Nobody pays for the machine any more."""
+        """The machine is no longer paid for."""
         purchase = self._purchases[provider_id]
         if purchase.ended is None:
             self._purchases[provider_id] = replace(purchase, ended=now)
@@ -120,12 +120,16 @@ class Ledger:
             for (pool, kind), (machines, time, dollars) in sorted(totals.items())
         )
 
-    def rate(self, now: datetime) -> float:
-        """Dollars an hour for the machines that run now. Reserved ones are paid for whether they run or not."""
+    def rate(self, now: datetime, claims: Collection[str] | None = None) -> float:
+        """Dollars an hour for the machines that run now. Reserved ones are paid for whether they run or not.
+
+        `claims`: only the machines of these, by UID.
+        """
         return sum(
             each.price
             for each in self._parts()
             if each.capacity_type != labels.RESERVED
+            and (claims is None or each.claim_uid in claims)
             and each.launched <= now
             and (each.ended is None or now < each.ended)
         )

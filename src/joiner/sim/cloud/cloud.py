@@ -1,7 +1,7 @@
-"""The pretend cloud: it sells machines to whoever brings a KWOKNodeClass, and has as many of them as the story says.
+"""The simulated cloud: it sells the machines that a KWOKNodeClass describes, and has as many of them as the story says.
 
-The cloud itself outlives every restart of the process that buys from it. What that process keeps in memory, such as which
-offerings it found dry, lives in its door (`door.PretendProvider`), and goes with it.
+The cloud outlives every restart of the process that buys from it. What that process keeps in memory, such as which offerings
+have no capacity, is in its provider (`provider.PretendProvider`), and is lost with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,14 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.sim.cloud.billing import Ledger, PoolBill, ReservationUse
 from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine, CloudTiming, MachineDefects, MachineRoom
 from joiner.sim.cloud.market import MarketSlice, Scarcity, SimulatedMarket
+from joiner.sim.cloud.notices import SentNotices
 from joiner.sim.trace import Trace
 
 SCHEME: Final = "sim://"
 
 
 class CloudMeddler(Protocol):
-    """Somebody between the cloud and who asks it. Its methods are asked at once and must not wait."""
+    """An interceptor between the cloud and its provider. Its methods are asked at once and must not wait."""
 
     def before(self, call: str, about: str) -> float:
         """Seconds to add before the effect. What it raises is the answer, and there is no effect."""
@@ -110,10 +111,15 @@ class PretendCloud:
         self.ledger = Ledger()
         self.machines = MachineRoom(clock=clock, random=random, trace=trace, pace=self.pace)
         self.machines.listen(self._keep_books)
+        self.notices = SentNotices(clock)
+        """What the cloud says about machines before it takes them back."""
+        self.machines.noticed = lambda machine: self.notices.send("spot_interrupted", machine.provider_id)
         self.asked: list[Callable[[NodeClaim, tuple[Mapping[str, str], ...]], None]] = []
         """Told of every wish to buy, before it is granted or refused, with the labels of each machine that would do."""
         self.hooks: list[Hook] = []
         """What nodes wait for before they are registered."""
+        self.unlisted_s = 0.0
+        """How long the cloud does not tell of a machine that was bought: its lists are behind."""
         self._fates: list[DefectRule] = []
         self._devices: list[Device] = []
         self._cancelled: dict[str, None] = {}
@@ -221,10 +227,14 @@ class PretendCloud:
         return reservation in self._cancelled or self._is_past(reservation, self.ledger.reservation_end(reservation))
 
     def _is_past(self, reservation: str, end: datetime | None) -> bool:
-        """What has ended stays ended, also when somebody sets the clock back."""
+        """What has ended stays ended, also when the clock is set back."""
         if end is not None and end <= self.clock.now():
             self._past[reservation] = end
         return end is not None and self._past.get(reservation) == end
+
+    def tells_of(self, machine: CloudMachine) -> bool:
+        """Whether a machine is in the cloud's lists by now."""
+        return not self.unlisted_s or (self.clock.now() - machine.launched_at).total_seconds() >= self.unlisted_s
 
     def sell(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> Sale:
         """The first of the options that can be had, once for each claim."""
@@ -265,9 +275,10 @@ class PretendCloud:
             watcher(claim, known)
 
     def _has(self, instance_type: InstanceType, offering: Offering) -> bool:
-        if offering.reserved:
-            return offering.available > 0
-        return self.market.left(instance_type.name, offering, self.machines.places(), self.clock.now())
+        if offering.reserved and not offering.available:
+            return False
+        places, now = self.machines.places(), self.clock.now()
+        return self.market.left(instance_type.name, offering.zone, offering.capacity_type, places, now)
 
     def _sold(
         self, claim: NodeClaim, node_class: KWOKNodeClass, instance_type: InstanceType, offering: Offering
@@ -275,18 +286,12 @@ class PretendCloud:
         number = self.machines.bought() + 1
         known = supply.settled_labels(instance_type, offering)
         delay = node_class.spec.node_registration_delay
-        pool = claim.metadata.labels.get(labels.NODEPOOL, "")
-        place = (instance_type.name, offering.zone, offering.capacity_type)
-        devices = [each for each in self._devices if each.lot.holds(*place)]
-        extra = {each.resource: each.amount for each in devices}
-        birth = self._birth(instance_type.name, offering, pool)
-        late = {**birth.late, **{each.resource: each.after_s for each in devices if each.after_s}}
         machine = CloudMachine(
             provider_id=f"{SCHEME}{offering.zone}/m-{number:05}",
             node_name=f"node-{number:05}",
             claim_name=claim.name,
             claim_uid=claim.metadata.uid,
-            pool=pool,
+            pool=claim.metadata.labels.get(labels.NODEPOOL, ""),
             instance_type=instance_type.name,
             zone=offering.zone,
             capacity_type=offering.capacity_type,
@@ -295,20 +300,34 @@ class PretendCloud:
             architecture=known.get(labels.ARCH, ""),
             operating_system=known.get(labels.OS, "linux"),
             labels=known,
-            capacity={**instance_type.capacity, **extra},
-            allocatable={**allocatable(instance_type), **extra},
+            capacity=instance_type.capacity,
+            allocatable=allocatable(instance_type),
             volume_limits=instance_type.volume_limits,
             launched_at=self.clock.now(),
             registration_delay_s=delay.seconds if delay is not None else 0.0,
-            birth=replace(birth, late=late),
         )
-        self.ledger.bought(machine, offering.price or 0.0)
-        self.machines.start(machine)
-        return machine
+        return self.start(machine, offering.price or 0.0)
 
-    def _birth(self, instance_type: str, offering: Offering, pool: str) -> MachineDefects:
+    def start(self, machine: CloudMachine, price: float) -> CloudMachine:
+        """Start a machine that was bought for a price, with its devices and whatever is to happen to it."""
+        place = (machine.instance_type, machine.zone, machine.capacity_type)
+        devices = [each for each in self._devices if each.lot.holds(*place)]
+        extra = {each.resource: each.amount for each in devices}
+        birth = self._birth(place, machine.pool)
+        late = {**birth.late, **{each.resource: each.after_s for each in devices if each.after_s}}
+        made = replace(
+            machine,
+            capacity={**machine.capacity, **extra},
+            allocatable={**machine.allocatable, **extra},
+            birth=replace(birth, late=late, never_joins=birth.never_joins or machine.birth.never_joins),
+        )
+        self.ledger.bought(made, price)
+        self.machines.start(made)
+        return made
+
+    def _birth(self, way: tuple[str, str, str], pool: str) -> MachineDefects:
         for place, fate in enumerate(self._fates):
-            if fate.lot.holds(instance_type, offering.zone, offering.capacity_type) and fate.pool in ("", pool):
+            if fate.lot.holds(*way) and fate.pool in ("", pool):
                 if fate.times is not None:
                     self._fates[place : place + 1] = [_once_less(fate)] if fate.times > 1 else []
                 return fate.birth

@@ -75,6 +75,8 @@ class CloudMachine(Value):
     operating_system: str = ""
     labels: Mapping[str, str] = {}
     """Everything the cloud says about it."""
+    node_labels: Mapping[str, str] = {}
+    """What its kubelet was told to call its node beside what it knows itself."""
     capacity: Resources = {}
     """What its type promises."""
     allocatable: Resources = {}
@@ -113,8 +115,11 @@ class MachineRoom:
         self._by_node: dict[str, str] = {}
         self._alive: dict[str, None] = {}
         self._listeners: list[Listener] = []
+        self.noticed: Listener = lambda machine: None
+        """Told of every machine that the cloud wants back, once."""
         self._places: Counter[tuple[str, str, str]] = Counter()
         self._reserved: Counter[str] = Counter()
+        self._moves: Counter[str] = Counter()
 
     def listen(self, listener: Listener) -> None:
         """Be told of every machine that was bought, or whose state has changed."""
@@ -141,12 +146,16 @@ class MachineRoom:
         return len(self._machines)
 
     def places(self) -> Mapping[tuple[str, str, str], int]:
-        """How many machines are in each (type, zone, capacity type) of the market; those in reservations do not count."""
+        """How many machines are in each (type, zone, capacity type) of the market."""
         return self._places
 
     def in_reservation(self, reservation: str) -> int:
         """How many machines have a place in a reservation."""
         return self._reserved[reservation]
+
+    def moves(self, reservation: str) -> int:
+        """How often machines came into a reservation or left it: a number that never comes back."""
+        return self._moves[reservation]
 
     def start(self, machine: CloudMachine) -> None:
         """A machine was bought; it runs after a while."""
@@ -177,6 +186,7 @@ class MachineRoom:
         machine = self._machines[provider_id]
         if machine.state in (PENDING, RUNNING) and machine.notice_at is None:
             self._put(replace(machine, notice_at=self._clock.now()), "notice")
+            self.noticed(machine)
             asyncio.get_running_loop().call_later(self.pace.notice_s, self.vanish, provider_id)
 
     def reboot(self, provider_id: str, operation_id: str) -> None:
@@ -187,7 +197,7 @@ class MachineRoom:
             self._later(self.pace.reboots_s, self._come_up, provider_id)
 
     def alter(self, provider_id: str, birth: MachineDefects) -> None:
-        """Another thing is odd about a machine than was. Nobody notices until it shows."""
+        """Another thing is odd about a machine than was. It is not noticed until it shows."""
         self._machines[provider_id] = replace(self._machines[provider_id], birth=birth)
 
     def reboots(self) -> int:
@@ -219,8 +229,8 @@ class MachineRoom:
     def _take_place(self, machine: CloudMachine, number: int) -> None:
         if machine.reservation:
             self._reserved[machine.reservation] += number
-        else:
-            self._places[machine.instance_type, machine.zone, machine.capacity_type] += number
+            self._moves[machine.reservation] += 1
+        self._places[machine.instance_type, machine.zone, machine.capacity_type] += number
 
     def _later(self, span: Span, then: Callable[[str], None], provider_id: str) -> None:
         asyncio.get_running_loop().call_later(self._random.uniform(*span), then, provider_id)

@@ -33,6 +33,11 @@ class Scarcity(Value):
     since: datetime | None = None
     until: datetime | None = None
 
+    def limits(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+        """Whether a way to buy a type is limited. Reserved machines are set aside: only a lot that names them limits them."""
+        named = capacity_type != labels.RESERVED or self.lot.capacity_type == labels.RESERVED
+        return named and self.lot.holds(instance_type, zone, capacity_type)
+
     def holds_at(self, now: datetime) -> bool:
         """Whether it is in force."""
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
@@ -55,6 +60,11 @@ class SimulatedMarket:
         self._tags: dict[tuple[str, str, str], _Tag] = {}
         self._withdrawn: dict[tuple[str, str, str], MarketSlice] = {}
         self._added: dict[str, InstanceType] = {}
+
+    @property
+    def repriced(self) -> bool:
+        """Whether any price has changed since the beginning."""
+        return bool(self._tags)
 
     def set_price(self, lot: MarketSlice, price: float) -> None:
         """A lot has this price from now on."""
@@ -86,19 +96,35 @@ class SimulatedMarket:
         self.version += 1
 
     def limit(self, scarcity: Scarcity) -> None:
-        """There is only so much of a lot. Nobody is told: whoever buys finds out."""
+        """There is only so much of a lot. Buyers find out when they buy."""
         self.scarcities = (*self.scarcities, scarcity)
 
     def left(
-        self, instance_type: str, offering: Offering, running: Mapping[tuple[str, str, str], int], now: datetime
+        self,
+        instance_type: str,
+        zone: str,
+        capacity_type: str,
+        running: Mapping[tuple[str, str, str], int],
+        now: datetime,
     ) -> bool:
-        """Whether one more machine of the market can be had."""
-        way = (instance_type, offering.zone, offering.capacity_type)
+        """Whether one more machine can be had."""
+        way = (instance_type, zone, capacity_type)
         return all(
-            sum(number for place, number in running.items() if each.lot.holds(*place)) < each.count
+            sum(number for place, number in running.items() if each.limits(*place)) < each.count
             for each in self.scarcities
-            if each.lot.holds(*way) and each.holds_at(now)
+            if each.limits(*way) and each.holds_at(now)
         )
+
+    def sells(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+        """Whether a way to buy a type was not withdrawn."""
+        return not any(lot.holds(instance_type, zone, capacity_type) for lot in self._withdrawn.values())
+
+    def price(self, instance_type: str, zone: str, capacity_type: str, usual: float) -> float:
+        """What a way to buy a type costs now, which costs so much in the catalogue."""
+        for tag in reversed(tuple(self._tags.values())):
+            if tag.lot.holds(instance_type, zone, capacity_type):
+                return tag.price if tag.price is not None else usual * tag.share
+        return usual
 
     def apply(self, types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
         """The types of the catalogue as the market has them now, in their order; new ones come last."""

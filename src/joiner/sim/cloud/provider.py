@@ -11,6 +11,7 @@ from joiner.admission.problem import FieldProblem
 from joiner.catalog.market import InstanceType, Option
 from joiner.clock import Clock
 from joiner.cloud.errors import InstanceNotFound, InsufficientCapacity, RebootRefused
+from joiner.cloud.interruption import NoticeQueue
 from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.cloud.kwok.provider import KwokProvider
@@ -18,12 +19,14 @@ from joiner.cloud.provider import Details, Instance, NodeClasses
 from joiner.cloud.registration import Answer, RegistrationHook
 from joiner.cloud.repair import RepairPolicy
 from joiner.cloud.sources.reservation import reserve, standings
+from joiner.model import labels
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.sim.cloud.cloud import Hook, PretendCloud
 from joiner.sim.cloud.machines import SHUTTING_DOWN, CloudMachine
+from joiner.sim.cloud.notices import SimulatedNoticeQueue
 
 T = TypeVar("T")
 
@@ -82,7 +85,7 @@ class PretendProvider:
         return Generation(
             known.node_class,
             sum(map(self._cloud.ended, held)),
-            tuple(self._cloud.machines.in_reservation(each.id) for each in held),
+            tuple(self._cloud.machines.moves(each.id) for each in held),
             known.unavailable,
             self._cloud.market.version,
         )
@@ -115,7 +118,8 @@ class PretendProvider:
         node_class = self._kwok.ready(claim.spec.node_class_ref, f"NodeClaim {claim.name}")
         sale = await self._call("create", claim.name, lambda: self._cloud.sell(claim, node_class, options))
         for name, offering in sale.dry:
-            if not offering.reserved:  # how full a reservation is shows in the types themselves
+            # How full a reservation is shows in the types themselves; one that is said to have room and has none does not.
+            if not offering.reserved or offering.available:
                 self.unavailable.mark(name, offering)
         if sale.machine is None:
             tried = tuple((option.name, option.offering) for option in options)
@@ -128,7 +132,7 @@ class PretendProvider:
 
     async def list(self) -> tuple[Instance, ...]:
         """All machines that are not gone."""
-        machines = await self._call("list", "", self._cloud.machines.alive)
+        machines = tuple(filter(self._cloud.tells_of, await self._call("list", "", self._cloud.machines.alive)))
         if machines != self._listed[0] or any(each.reservation for each in machines):  # a reservation ends with time
             listing = tuple(sorted(map(self._instance, machines), key=lambda each: each.provider_id))
             self._listed = (machines, listing)
@@ -152,6 +156,20 @@ class PretendProvider:
         """What nodes wait for, as long as the cloud needs for it."""
         return tuple(PretendHook(self, each) for each in self._cloud.hooks)
 
+    def interruptions(self) -> NoticeQueue:
+        """The notices of the cloud about spot machines that it takes back."""
+        return SimulatedNoticeQueue(self._cloud.notices, self._call, self._mark_unavailable)
+
+    def _mark_unavailable(self, claim: NodeClaim) -> None:
+        """Do not offer for a while what the machine of a claim was bought as."""
+        node_class = self._node_classes.get(KWOKNodeClass, claim.spec.node_class_ref.name)
+        own = claim.metadata.labels
+        name, zone, kind = (own.get(key, "") for key in (labels.INSTANCE_TYPE, labels.ZONE, labels.CAPACITY_TYPE))
+        found = None if node_class is None else self._cloud.shelf(node_class).get(name)
+        for offering in found.offerings if found is not None else ():
+            if (offering.zone, offering.capacity_type) == (zone, kind):
+                self.unavailable.mark(name, offering)
+
     async def done(self, hook: Hook, claim: NodeClaim) -> Answer:
         """How far the cloud is with what it does before a node is registered."""
         return await self._call("get", claim.name, lambda: self._done(hook, self._found(claim.status.provider_id)))
@@ -171,7 +189,7 @@ class PretendProvider:
 
     def _found(self, provider_id: str) -> CloudMachine:
         machine = self._cloud.machines.get(provider_id)
-        if machine is None or not machine.alive:
+        if machine is None or not machine.alive or not self._cloud.tells_of(machine):
             raise InstanceNotFound(f"there is no machine {provider_id}")
         return machine
 

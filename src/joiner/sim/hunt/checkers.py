@@ -21,11 +21,14 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod, condition
 from joiner.model.podpolicy import PodDisruptionBudget
+from joiner.model.requirement import SelectorRequirementWithMinValues
 from joiner.model.selector import chooses
 from joiner.model.taints import DISRUPTED
 from joiner.model.workload import Deployment, PodTemplate
 from joiner.sim.apiserver.server import Write
 from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine
+from joiner.sim.hunt.movecheckers import RULES as MOVE_RULES
+from joiner.sim.hunt.movecheckers import MoveChecks
 from joiner.sim.scheduler.clusterindex import ClusterIndex
 from joiner.sim.scheduler.predicates import PodPredicates, check_placement
 from joiner.sim.world import JOINER, World
@@ -38,9 +41,12 @@ MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 RULES: Final = (
     "placement", "removal", "forced removal", "node finalizer", "claim finalizer", "limits", "purchase", "minValues",
-    "relaxed minValues", "reservation", "drain", "liveness", "static pool", "buffer", "quiet",
+    "relaxed minValues", "reservation", "launched", "drain", "liveness", "static pool", "buffer", "quiet", "rest",
+    *MOVE_RULES,
 )  # fmt: skip
 """Every rule that is looked at, by the name it is counted under."""
+ONLY_MOVING: Final = frozenset({"rest", *MOVE_RULES})
+"""Rules that are looked at where nodes are consolidated."""
 SLACK: Final = timedelta(seconds=60)
 """How much sooner than its deadline allows a pod may be deleted: clocks of two readers are never quite the same."""
 
@@ -50,7 +56,7 @@ class Violation(AssertionError):
 
 
 class Checks:
-    """All checkers over one world. What they find is raised by whoever plays it, with the trace of the last steps."""
+    """All checkers over one world. What they find is raised by the player, with the trace of the last steps."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -59,6 +65,9 @@ class Checks:
         """How often each rule was looked at."""
         self.violations: list[str] = []
         self._machines_of: dict[str, str] = {}
+        self._deadlines: dict[tuple[str, str], float] = {}
+        """UID of a claim and what it says of its end, to when that is if the clock is set by nobody."""
+        self._moves = MoveChecks(world, self._fail, self.counts)
         world.server.observers.append(self._written)
         world.cloud.machines.listen(self._machine)
         world.cloud.asked.append(self._asked)
@@ -70,6 +79,7 @@ class Checks:
 
     def _written(self, write: Write) -> None:
         self._places.apply(write.before, write.after)
+        self._moves.written(write)
         thing: Any = write.after if write.after is not None else write.before
         if isinstance(thing, Pod):
             self._pod(write)
@@ -105,12 +115,10 @@ class Checks:
         if not protected:
             return
         self.counts["forced removal"] += 1
-        moment = self._deadline(pod.spec.node_name)
+        left = self._time_left(pod.spec.node_name)
         grace = timedelta(seconds=pod.spec.termination_grace_period_seconds or 30)
-        if moment is None or self._world.clock.now() < moment - grace - SLACK:
-            self._fail(
-                "removal", f"pod {pod.name} was deleted by force before the time of its node was over ({moment})"
-            )
+        if left is None or left > (grace + SLACK).total_seconds():
+            self._fail("removal", f"pod {pod.name} was deleted by force before the time of its node was over ({left})")
 
     def _is_guarded(self, pod: Pod) -> bool:
         return any(
@@ -120,15 +128,26 @@ class Checks:
             for budget in self._world.server.objects(PodDisruptionBudget)
         )
 
-    def _deadline(self, node_name: str) -> datetime | None:
-        """When the time of a node is over: its claim says so, which may have gone before it heard of the node's name."""
+    def _time_left(self, node_name: str) -> float | None:
+        """In how many seconds the time of a node is over: its claim says so, which may have gone before it heard of the node.
+
+        It is over by the clock, or when that much time has passed although the clock was set back.
+        """
         node = self._world.server.find(Node, node_name)
         machine = node.spec.provider_id if node is not None else ""
         for claim in self._world.server.objects(NodeClaim):
             mine = claim.status.node_name == node_name or (machine and claim.status.provider_id == machine)
-            if mine and DEADLINE in claim.metadata.annotations:
-                return datetime.fromisoformat(claim.metadata.annotations[DEADLINE])
+            said = claim.metadata.annotations.get(DEADLINE)
+            if mine and said is not None:
+                by_clock = (datetime.fromisoformat(said) - self._world.clock.now()).total_seconds()
+                return min(by_clock, self._deadlines[claim.metadata.uid, said] - self._world.clock.monotonic())
         return None
+
+    def _note_deadline(self, claim: NodeClaim) -> None:
+        said = claim.metadata.annotations.get(DEADLINE)
+        if said is not None and (claim.metadata.uid, said) not in self._deadlines:
+            left = (datetime.fromisoformat(said) - self._world.clock.now()).total_seconds()
+            self._deadlines[claim.metadata.uid, said] = self._world.clock.monotonic() + left
 
     def _node(self, write: Write) -> None:
         """The finalizer of a node goes only after its machine; and what we write on a node drives no pod from it."""
@@ -148,6 +167,8 @@ class Checks:
 
     def _claim(self, write: Write) -> None:
         before, after = write.before, write.after
+        if after is not None:
+            self._note_deadline(after)
         if before is None:
             if write.actor == JOINER:
                 self._limits(after)
@@ -220,8 +241,29 @@ class Checks:
             self._machines_of[machine.provider_id] = machine.claim_uid
             if list(self._machines_of.values()).count(machine.claim_uid) > 1:
                 self._fail("launch", f"claim {machine.claim_name} has a second machine, {machine.provider_id}")
+            if not machine.claim_uid or not machine.pool:
+                self._fail("launch", f"machine {machine.provider_id} does not say whose it is")
             if machine.reservation:
                 self._reserved(machine.reservation)
+            self._launched(machine)
+
+    def _launched(self, machine: CloudMachine) -> None:
+        """What is launched is what was planned: every label that the claim asks for, its reservation, and its room."""
+        claim = self._world.server.find(NodeClaim, machine.claim_name)
+        if claim is None or claim.metadata.uid != machine.claim_uid:
+            return
+        self.counts["launched"] += 1
+        known = {**claim.metadata.labels, **machine.labels}
+        for each in claim.spec.requirements:
+            if not _holds(each, known.get(each.key)):
+                asked = f"{each.key} {each.operator} {', '.join(each.values)}".rstrip()
+                self._fail("launched", f"claim {claim.name} asks for {asked} and got {known.get(each.key)}")
+        for resource, amount in sorted(claim.spec.resources.requests.items()):
+            if resource in machine.allocatable and amount > machine.allocatable[resource]:
+                has = machine.allocatable[resource]
+                self._fail(
+                    "launched", f"claim {claim.name} asks for {amount} of {resource}, in thousandths, and got {has}"
+                )
 
     def _ended_machine(self, machine: CloudMachine) -> None:
         """No machine is ended under pods that had to leave first, before the time of its node is over.
@@ -232,14 +274,14 @@ class Checks:
         if node is None or node.metadata.labels.get(labels.REGISTERED) != "true" or not self._is_claimed(machine):
             return
         self.counts["drain"] += 1
-        now, moment = self._world.clock.now(), self._deadline(node.name)
-        if moment is not None and now >= moment:
+        now, left = self._world.clock.now(), self._time_left(node.name)
+        if left is not None and left <= 0:
             return
-        left = [pod.name for pod in self._world.server.objects(Pod) if _must_leave(pod, node.name, now)]
-        if left:
-            names = ", ".join(sorted(left)[:5])
+        pods = [pod.name for pod in self._world.server.objects(Pod) if _must_leave(pod, node.name, now)]
+        if pods:
+            names = ", ".join(sorted(pods)[:5])
             self._fail(
-                "drain", f"machine {machine.provider_id} was ended under {len(left)} pods of {node.name}: {names}"
+                "drain", f"machine {machine.provider_id} was ended under {len(pods)} pods of {node.name}: {names}"
             )
 
     def _is_claimed(self, machine: CloudMachine) -> bool:
@@ -263,6 +305,8 @@ class Checks:
         counts = [
             each.count for found in classes for each in found.spec.capacity_reservations if each.id == reservation
         ]
+        if self._world.account is not None:
+            counts = [each.count for each in self._world.account.reservations.values() if each.id == reservation]
         if held > max(counts, default=0):
             self._fail("reservation", f"{reservation} has {held} takers for {max(counts, default=0)} machines")
 
@@ -271,6 +315,11 @@ class Checks:
     def settled(self) -> list[str]:
         """What has not come right although there was time."""
         return [*self._pods_left(), *self._strays(), *self._static_pools(), *self._buffers()]
+
+    def at_rest(self, proposed: Sequence[str]) -> list[str]:
+        """What is wrong once nothing is written any more; `proposed` is what the controllers would do next."""
+        self.counts["rest"] += 1
+        return [*(f"rest: {each}" for each in proposed), *self._moves.left_over()]
 
     def _pods_left(self) -> Iterator[str]:
         for pod in self._world.server.objects(Pod):
@@ -315,7 +364,7 @@ class Checks:
                 yield f"liveness: pool {pool.name} does not have the {wanted} claims that it should"
 
     def _buffers(self) -> Iterator[str]:
-        """Whoever a buffer keeps room for would find it: its pods are put on nodes one by one, and taken away again."""
+        """Every pod that a buffer keeps room for would find it: its pods are put on nodes one by one, and taken away again."""
         for buffer in self._world.server.objects(CapacityBuffer):
             self.counts["buffer"] += 1
             expected = self._expected(buffer)
@@ -357,18 +406,42 @@ class Checks:
 
 
 class Quiet:
-    """Counts what is written once everything has settled: then nobody should write."""
+    """Counts what is written once the cluster has settled: then there should be no more writes."""
 
     def __init__(self, world: World, counts: Counter[str]) -> None:
         counts["quiet"] += 1
-        self.writes: Counter[str] = Counter()
+        self._clock = world.clock
+        self._when: list[tuple[float, str]] = []
         self._told: Callable[[Write], None] = self._count
         world.server.observers.append(self._told)
 
     def _count(self, write: Write) -> None:
         thing: KubeObject = write.after if write.after is not None else write.before
         if not isinstance(thing, Event | Lease):
-            self.writes[f"{write.actor} {write.verb} {thing.kind} {thing.name}"] += 1
+            self._when.append((self._clock.monotonic(), f"{write.actor} {write.verb} {thing.kind} {thing.name}"))
+
+    @property
+    def total(self) -> int:
+        """How much was written."""
+        return len(self._when)
+
+    def since(self, moment: float) -> Counter[str]:
+        """What was written since then, and how often."""
+        return Counter(what for at, what in self._when if at >= moment)
+
+
+def _holds(asked: SelectorRequirementWithMinValues, value: str | None) -> bool:
+    """Whether a label is as a requirement asks; what a machine does not say of itself is settled on its node."""
+    if value is None:
+        return True
+    if asked.operator in ("In", "NotIn"):
+        return (value in asked.values) == (asked.operator == "In")
+    if asked.operator in ("Gt", "Lt", "Gte", "Lte"):
+        number, bound = int(value), int(asked.values[0])
+        return {"Gt": number > bound, "Lt": number < bound, "Gte": number >= bound, "Lte": number <= bound}[
+            asked.operator
+        ]
+    return asked.operator == "Exists"
 
 
 def _ended(pod: Pod) -> bool:
@@ -380,7 +453,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _must_leave(pod: Pod, node_name: str, now: datetime) -> bool:
-    """Whether a drain has to wait for the pod. One that should have ended by now is stuck: nobody waits for it for ever."""
+    """Whether a drain has to wait for the pod. One that should have ended by now is stuck: no drain waits for it for ever."""
     deleted = pod.metadata.deletion_timestamp
     if pod.spec.node_name != node_name or _ended(pod) or (deleted is not None and deleted <= now):
         return False

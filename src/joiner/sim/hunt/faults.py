@@ -1,10 +1,11 @@
-"""Faults: what goes wrong between the controllers and the world, drawn from the seed and counted by name.
+"""Faults between the controllers and the world, drawn from the seed and counted by name.
 
-Only the controllers suffer from them: the pretend people have good connections, so that what goes wrong is ours to survive. After
-the weather has turned nothing goes wrong any more, and everything must come right.
+Only the controllers suffer from them: the simulated users and control plane have good connections. After the last span of
+faults nothing goes wrong any more, and everything must come right.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from joiner.model.meta import Value
 from joiner.sim.apiserver.client import Call, WatchedChange
 from joiner.sim.virtualtime import VirtualLoop
 
+Spans = Sequence[tuple[float, float]]
+"""Times from when until when, in seconds of the world."""
 WRITES: Final = frozenset({"create", "patch", "status", "delete", "evict", "bind"})
 
 
@@ -48,11 +51,21 @@ CLOUD_FAULTS: Final = ("cloud_transient", "cloud_lost", "cloud_slow")
 class RandomFaults:
     """Meddles with the API and with the cloud until it turns."""
 
-    def __init__(self, loop: VirtualLoop, random: Random, chances: Chances, until_s: float) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        random: Random,
+        chances: Chances,
+        until_s: float,
+        *,
+        api_away: Spans = (),
+        cloud_away: Spans = (),
+    ) -> None:
         self._loop, self._random, self._chances, self._until = loop, random, chances, until_s
+        self._api_away, self._cloud_away = api_away, cloud_away
         self.counts: Counter[str] = Counter()
         """How often each fault occurred."""
-        self.cloud = _CloudWeather(self)
+        self.cloud = _CloudFaults(self)
 
     def strikes(self, fault: str) -> bool:
         """Whether the fault occurs this time; it is counted if so."""
@@ -60,6 +73,17 @@ class RandomFaults:
             return False
         self.counts[fault] += 1
         return True
+
+    def _is_away(self, fault: str, spans: Spans) -> bool:
+        now = self._loop.time()
+        if not any(start <= now < end for start, end in spans):
+            return False
+        self.counts[fault] += 1
+        return True
+
+    def cloud_is_away(self) -> bool:
+        """Whether the cloud does not answer at all now."""
+        return self._is_away("cloud_away", self._cloud_away)
 
     def some(self, least: float, most: float) -> float:
         """A number between two."""
@@ -69,6 +93,8 @@ class RandomFaults:
 
     def before(self, call: Call) -> float:
         """Spoil a request, or slow it down."""
+        if self._is_away("api_away", self._api_away):
+            raise Unreachable("the API server does not answer")
         if call.verb in WRITES and self.strikes("conflict"):
             raise Conflict(f"{call.kind.kind} {call.key}: somebody else was faster")
         if self.strikes("throttled"):
@@ -95,20 +121,22 @@ class RandomFaults:
         return WatchedChange(delay_s=delay, again=int(self.some(1, 6)) if self.strikes("again") else 0)
 
 
-class _CloudWeather:
-    """The same weather over the way to the cloud."""
+class _CloudFaults:
+    """The same faults on the way to the cloud."""
 
-    def __init__(self, weather: RandomFaults) -> None:
-        self._weather = weather
+    def __init__(self, faults: RandomFaults) -> None:
+        self._faults = faults
 
     def before(self, call: str, about: str) -> float:
         """Spoil a request, or slow it down."""
-        if self._weather.strikes("cloud_transient"):
-            raise Transient(f"{call} {about}: the cloud is busy", after_s=self._weather.some(0.5, 5.0))
-        return self._weather.some(1.0, 30.0) if self._weather.strikes("cloud_slow") else 0.0
+        if self._faults.cloud_is_away():
+            raise Transient(f"{call} {about}: the cloud does not answer", after_s=1.0)
+        if self._faults.strikes("cloud_transient"):
+            raise Transient(f"{call} {about}: the cloud is busy", after_s=self._faults.some(0.5, 5.0))
+        return self._faults.some(1.0, 30.0) if self._faults.strikes("cloud_slow") else 0.0
 
     def after(self, call: str, about: str) -> float:
         """Lose an answer."""
-        if self._weather.strikes("cloud_lost"):
+        if self._faults.strikes("cloud_lost"):
             raise Transient(f"{call} {about}: no answer came")
         return 0.0

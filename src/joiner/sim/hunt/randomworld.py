@@ -1,6 +1,6 @@
-"""A world made up from a seed: pools, reservations, workloads, and what people and fate do to them in the first hour.
+"""A random world from a seed: pools, reservations, workloads, and what users and events do to them in the first hour.
 
-Whatever is made up here can come right: there is always a pool that takes every pod, shortages end, and what no node can hold
+Whatever is made here can come right: there is always a pool that takes every pod, shortages end, and what no node can hold
 is marked as impossible.
 """
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-from joiner.model.duration import Duration
-from joiner.model.meta import Value
+from joiner.model.duration import NEVER, Duration
+from joiner.model.meta import Value, replace
 from joiner.model.quantity import parse
 from joiner.sim.hunt.checkers import IMPOSSIBLE
 from joiner.sim.story.format import (
@@ -18,14 +18,10 @@ from joiner.sim.story.format import (
     Delete,
     Deploy,
     EndReservation,
-    Given,
     JobStep,
-    MarketWords,
     NeverJoin,
-    PoolWords,
     Price,
     Reclaim,
-    ReservationWords,
     Restart,
     Scale,
     Shortage,
@@ -34,8 +30,17 @@ from joiner.sim.story.format import (
     Timed,
     Vanish,
 )
+from joiner.sim.story.given import Given, MarketWords, PoolWords, ReservationWords
 
 MINUTE: Final = 60.0
+BUDGETS: Final[tuple[tuple[dict[str, Any], ...], ...]] = (
+    ({"nodes": "10%"},),
+    ({"nodes": "10%"},),
+    ({"nodes": "100%"},),
+    ({"nodes": "2"}, {"nodes": "50%"}),
+    ({"nodes": "0", "reasons": ["Underutilized"]}, {"nodes": "3"}),
+)
+"""The disruption budgets that a pool may have."""
 BUSY: Final = 75 * MINUTE
 """So long people and fate do things."""
 PODS_SCALED: Final = 160
@@ -59,9 +64,24 @@ class HangUp(Value):
 
 
 class DeleteNodes(Value):
-    """Somebody deletes some nodes by hand."""
+    """A user deletes some nodes by hand."""
 
     delete_nodes: int
+
+
+class ProtectNodes(Value):
+    """A user says of some nodes that they may not be disrupted."""
+
+    protect_nodes: int
+
+
+class Consolidates(Value):
+    """How nodes are consolidated; every pool has its own way."""
+
+    on: bool
+    """Whether they are at all."""
+    spot_to_spot: bool
+    eviction_cost_s: float
 
 
 class Made(Value):
@@ -70,6 +90,7 @@ class Made(Value):
     given: Given
     objects: tuple[dict[str, Any], ...]
     steps: tuple[Timed, ...]
+    consolidation: Consolidates
     expires: bool
     """Whether nodes grow old, so that there is never quiet."""
     repairs: bool
@@ -86,16 +107,28 @@ class Made(Value):
     """How long something is done with every machine before its node counts as registered."""
 
 
-def make(seed: int) -> Made:
-    """The world of a seed."""
-    return _Maker(Random(f"world {seed}"), Random(f"features {seed}")).made()
+def make(seed: int, *, consolidates: bool = False) -> Made:
+    """The world of a seed. `consolidates`: whether nodes are consolidated in it."""
+    maker = _Maker(Random(f"world {seed}"), Random(f"features {seed}"), Random(f"moves {seed}"))
+    return maker.made(consolidates)
+
+
+def _moved(pool: PoolWords, draw: Random, *, on: bool) -> PoolWords:
+    """The pool with its own way to consolidate nodes."""
+    after = draw.choice([Duration(0), Duration(0), Duration.parse("30s"), Duration.parse("3m")])
+    policy = draw.choice(["WhenEmptyOrUnderutilized"] * 4 + ["Balanced", "WhenEmpty"])
+    budgets = draw.choice(BUDGETS)
+    cost = draw.choice([None, None, Duration(0), Duration.parse("30m")])
+    if not on:
+        return replace(pool, consolidate_after=NEVER)
+    return replace(pool, consolidate_after=after, consolidation_policy=policy, budgets=budgets, eviction_cost=cost)
 
 
 class _Maker:
     """Draws one thing after the other."""
 
-    def __init__(self, random: Random, features: Random) -> None:
-        self._random, self._features = random, features
+    def __init__(self, random: Random, features: Random, moves: Random) -> None:
+        self._random, self._features, self._moves = random, features, moves
         self._sizes: dict[str, tuple[int, int]] = {}
         """Deployment to the fewest and the most pods it is ever scaled to."""
         self._imitable: list[str] = []
@@ -110,15 +143,25 @@ class _Maker:
         self._terminates_first = random.random() < 0.5
         self._hook_s = random.uniform(5.0, 240.0) if random.random() < 0.25 else None
 
-    def made(self) -> Made:
-        given = Given(nodepools=tuple(self._pools()), reservations=tuple(self._reservations()))
+    def made(self, consolidates: bool) -> Made:
+        consolidation = Consolidates(
+            on=consolidates,
+            spot_to_spot=self._moves.random() < 0.5,
+            eviction_cost_s=self._moves.choice([0.0, 600.0, 600.0]),
+        )
+        pools = tuple(_moved(pool, self._moves, on=consolidates) for pool in self._pools())
+        given = Given(nodepools=pools, reservations=tuple(self._reservations()))
         steps = [*self._workloads(), *self._changes(), *self._fate(given.reservations), *self._restarts()]
         steps += [*self._buffer(), *self._static_sizes()]
+        if consolidates:
+            at = Duration(int(self._moves.uniform(5 * MINUTE, 20 * MINUTE) * 1000) * 1_000_000)
+            steps.append(Timed(at=at, step=ProtectNodes(protect_nodes=3)))
         steps.sort(key=lambda each: each.at)
         return Made(
             given=given,
             objects=tuple(self._objects()),
             steps=tuple(steps),
+            consolidation=consolidation,
             expires=self._expires,
             repairs=self._repairs,
             terminates_first=self._terminates_first,
@@ -306,13 +349,13 @@ class _Maker:
     def _fate(self, reservations: tuple[ReservationWords, ...]) -> Iterator[Timed]:
         draw = self._random
         for _ in range(draw.randint(0, 3)):
-            shelf = MarketWords(
+            slice_ = MarketWords(
                 instance_type=draw.choice([*TYPES, ""]),
                 zone=draw.choice([*ZONES, ""]),
                 capacity_type=draw.choice(["spot", "on-demand", ""]),
             )
             lasts = Duration.parse(draw.choice(["2m", "8m", "15m"]))
-            yield Timed(at=self._at(0, BUSY - 20 * MINUTE), step=Shortage(shortage=shelf, lasts=lasts))
+            yield Timed(at=self._at(0, BUSY - 20 * MINUTE), step=Shortage(shortage=slice_, lasts=lasts))
         if self._maybe(0.5):
             yield Timed(at=self._at(15 * MINUTE, BUSY), step=Reclaim(reclaim=draw.randint(1, 4)))
         if self._maybe(0.5):
@@ -324,8 +367,8 @@ class _Maker:
             sick = Sicken(sicken=sickness, nodes=draw.randint(1, 3), incurable=self._maybe(0.2))
             yield Timed(at=self._at(15 * MINUTE, BUSY), step=sick)
         if self._maybe(0.3):
-            shelf = MarketWords(instance_type=draw.choice(TYPES))
-            yield Timed(at=self._at(5 * MINUTE, BUSY), step=Price(price=shelf, factor=draw.choice([0.5, 2.0])))
+            slice_ = MarketWords(instance_type=draw.choice(TYPES))
+            yield Timed(at=self._at(5 * MINUTE, BUSY), step=Price(price=slice_, factor=draw.choice([0.5, 2.0])))
         if reservations and self._maybe(0.3):
             ended = EndReservation(end_reservation=draw.choice(reservations).id)
             yield Timed(at=self._at(15 * MINUTE, BUSY), step=ended)

@@ -1,4 +1,4 @@
-"""Everybody who makes nodes out of machines and pods run on them, put together."""
+"""The kubelets and the controllers of nodes, put together."""
 
 from collections.abc import Iterable, Mapping
 from random import Random
@@ -14,7 +14,9 @@ from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
 from joiner.sim.cloud.machines import MachineRoom
 from joiner.sim.kubelet.kubelet import Kubelets, NodeTiming
-from joiner.sim.kubelet.nodelifecycle import NodeMonitor, NodeTaints, PodGarbage, TaintEviction
+from joiner.sim.kubelet.nodemonitor import NodeMonitor
+from joiner.sim.kubelet.nodetaints import NodeTaints
+from joiner.sim.kubelet.podeviction import PodGarbage, TaintEviction
 from joiner.sim.kubelet.podlifecycle import PodLifecycle
 
 

@@ -1,6 +1,6 @@
 """Kubelets: machines that have come up join the cluster as Nodes, and say what they have and when they are ready.
 
-A Node says what its machine knows of itself. What plans were made with is nobody's business here.
+A Node says what its machine knows of itself. What plans were made with is not known here.
 """
 
 import asyncio
@@ -49,9 +49,9 @@ class NodeTiming(Value):
     drivers: Mapping[str, int] = {}
     """Volumes that a node can attach, by driver, over what the type says."""
     prepares_s: float = 15.0
-    """After so long somebody has done what a startup taint of a claim waits for, and removes it."""
+    """After so long an agent has done what a startup taint of a claim waits for, and removes it."""
     prepares: Mapping[str, float] = {}
-    """The same for taints with these keys, whoever put them there."""
+    """The same for taints with these keys, whatever client put them there."""
     waits_for_volumes: bool = True
     """Whether pods start only when their volumes are attached."""
 
@@ -151,6 +151,7 @@ class Kubelets:
 
     def _node(self, machine: CloudMachine) -> Node:
         known = {
+            **machine.node_labels,
             labels.HOSTNAME: machine.node_name,
             labels.ARCH: machine.architecture,
             labels.OS: machine.operating_system,

@@ -40,7 +40,7 @@ class _Life:
 
 
 class PodLifecycle(Reconciler):
-    """Every pod that has a node. A pod on a machine that is not up has nobody to do anything for it."""
+    """Every pod that has a node. A pod on a machine that is not up has no kubelet to do anything for it."""
 
     name = "kubelet"
     workers = 50

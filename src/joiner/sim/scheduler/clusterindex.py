@@ -97,7 +97,7 @@ def is_finished(pod: Pod) -> bool:
 
 
 class PodGroup:
-    """Pods that are alike to whoever looks at labels: same namespace, labels and dislikes, deleted or not."""
+    """Pods that are alike to rules that look at labels: same namespace, labels and dislikes, deleted or not."""
 
     def __init__(self, pod: Pod) -> None:
         self.namespace = pod.metadata.namespace
@@ -315,7 +315,7 @@ class ClusterIndex:
 
     @contextmanager
     def without(self, keys: Iterable[Key]) -> Iterator[None]:
-        """As if these pods were not there. Those that are still missing in the end come back, and nobody will have noticed."""
+        """As if these pods were not there. Those that are still missing in the end come back, without a change being told."""
         counts = (self.departures, self.arrivals)
         away = [(key, self.lodgers[key].pod) for key in keys if key in self.lodgers]
         for key, _ in away:

@@ -78,7 +78,7 @@ def named_nodes(pod: Pod) -> tuple[str, ...] | None:
 
 
 def static_refusals(pod: Pod, node: Node) -> Iterator[str]:
-    """Why the node is not for the pod, whoever else is there."""
+    """Why the node is not for the pod, whatever other pods are there."""
     taint = next(untolerated(pod, node, ("NoSchedule", "NoExecute")), None)
     if taint is not None:
         yield f"taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} not tolerated"
@@ -96,7 +96,7 @@ def shortages(wanted: Amounts, room: NodeEntry) -> Iterator[str]:
 
 
 def ports_clash(ports: tuple[ContainerPort, ...], room: NodeEntry) -> bool:
-    """Whether somebody on the node has one of the ports."""
+    """Whether a pod on the node has one of the ports."""
     return any(
         mine.conflicts(theirs) for lodger in room.with_ports.values() for theirs in lodger.ports for mine in ports
     )

@@ -46,7 +46,7 @@ def preempt(pod: Pod, places: ClusterIndex) -> Eviction | None:
 
 
 def is_under_way(eviction: Eviction, places: ClusterIndex) -> bool:
-    """Whether somebody who was asked to leave is still there."""
+    """Whether a pod that was asked to leave is still there."""
     there = (places.lodgers.get(key_of(victim)) for victim in eviction.victims)
     uids = [victim.metadata.uid for victim in eviction.victims]
     return any(each is not None and each.pod.metadata.uid == uid for each, uid in zip(there, uids, strict=True))

@@ -5,7 +5,7 @@
        └── node or claim gone
 
 One pass looks at the pods that wait, those of highest priority first, and places as many as it can; the writes of a pass go out
-together. A pod that was refused is looked at again only when something happened that may help it. Whoever was placed counts on
+together. A pod that was refused is looked at again only when something happened that may help it. A pod that was placed counts on
 its node at once, before the server has said so.
 Not done: extenders, profiles, in-place resizing, devices, spread by default, volumes that exist already and wait for a claim.
 """
@@ -100,7 +100,7 @@ class Binder(Reconciler):
         self._making: dict[Key, float] = {}
         """Assumed pods whose volumes are not there yet, and since when."""
         self._promised: dict[Key, Eviction] = {}
-        """Pods for which others were asked to leave a node. Nobody less important may take the place meanwhile."""
+        """Pods for which others were asked to leave a node. No less important pod may take the place meanwhile."""
         self._refused: dict[bytes, tuple[_Stamp, str]] = {}
         self._said: dict[Key, float] = {}
         self._told: dict[bytes, _Told] = {}
@@ -211,7 +211,7 @@ class Binder(Reconciler):
         return decided
 
     def _go_through(self, decided: _Decided) -> None:
-        """Ask for the pods in order. Where one is refused, so is everybody who stands in line behind it."""
+        """Ask for the pods in order. Where one is refused, so are all pods behind it in the line."""
         heads = self._waiting.heads()
         heapify(heads)
         while heads:
@@ -260,7 +260,7 @@ class Binder(Reconciler):
             self._places.drop_pod(key)
 
     def _tell(self, like: bytes, message: str, decided: _Decided) -> None:
-        """Tell all who stand in a line that they are refused, as far as it is news. Mostly it is not, and nobody is asked."""
+        """Tell all who stand in a line that they are refused, as far as it is news. Mostly it is not, and nothing is asked."""
         now, told = self._clock.monotonic(), self._told.get(like)
         if told is not None and like not in self._waiting.stirred and not self._promised:
             due = told.again_at if told.message == message else told.other_at
@@ -340,7 +340,7 @@ class Binder(Reconciler):
                 self._due[key] = None
 
     def _is_hopeless(self, key: Key, pod: Pod, node: str) -> bool:
-        """Whether a claim is gone, or whoever makes volumes has declined the node."""
+        """Whether a claim is gone, or the provisioner of volumes has declined the node."""
         if claim_problem(pod, self._places) is not None:
             return True
         claims = [self._places.claims[each] for each in claims_of(pod) if not is_bound(each, self._places)]

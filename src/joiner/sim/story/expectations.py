@@ -1,6 +1,7 @@
 """What a story says must be true, looked up in the world: on the server's objects and the cloud's books, never in ours."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,20 +10,20 @@ from joiner.model.clusterobjects import Event
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.pod import Pod, is_ready
 from joiner.sim.apiserver.server import Write
 from joiner.sim.story import objects
 from joiner.sim.story.format import ClaimWords, Expectation
 from joiner.sim.story.invariants import Law
 from joiner.sim.story.phrases import counted
+from joiner.sim.story.workloadpods import WorkloadPods
 from joiner.sim.world import World
 
 
 class Judge:
     """Says what is not as it should be; nothing when everything is."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, pods: WorkloadPods) -> None:
+        self._world, self._pods = world, pods
         self._has_had: set[str] = set()
         self._made = 0
         world.server.observers.append(self._count)
@@ -36,11 +37,11 @@ class Judge:
 
     def _about_pods(self, wanted: Expectation) -> Iterator[str]:
         for workload, number in wanted.running.items():
-            found = sum(is_ready(pod) for pod in self._pods(workload))
+            found = self._pods.ready(workload)
             if found != number:
                 yield f"{workload}: {counted(found, 'pod')} {'runs' if found == 1 else 'run'}, not {number}"
         for workload, number in wanted.pending.items():
-            found = sum(not pod.spec.node_name for pod in self._pods(workload))
+            found = sum(not pod.spec.node_name for pod in self._pods.of(workload))
             if found != number:
                 yield f"{workload}: {counted(found, 'pod')} without a node, not {number}"
         for workload, words in wanted.refused.items():
@@ -49,7 +50,7 @@ class Judge:
                 yield f"{workload}: no refusal says {words!r}; told: {'; '.join(told) or 'nothing'}"
 
     def _refusals(self, workload: str) -> list[str]:
-        names = {pod.name for pod in self._pods(workload) if not pod.spec.node_name}
+        names = {pod.name for pod in self._pods.of(workload) if not pod.spec.node_name}
         return sorted(
             {
                 event.message
@@ -59,36 +60,38 @@ class Judge:
         )
 
     def _about_nodes(self, wanted: Expectation) -> Iterator[str]:
-        claims = list(self._world.server.objects(NodeClaim))
-        nodes = list(self._world.server.objects(Node))
-        if isinstance(wanted.claims, int):
-            if len(claims) != wanted.claims:
-                yield f"claims: there {_are(len(claims))}, not {wanted.claims}"
-        elif wanted.claims is not None and not _matched(list(wanted.claims), claims):
-            yield f"claims are {'; '.join(map(_told, claims)) or 'none'}, not as said"
-        if isinstance(wanted.nodes, int):
-            if len(nodes) != wanted.nodes:
-                yield f"nodes: there {_are(len(nodes))}, not {wanted.nodes}"
-        elif wanted.nodes is not None:
-            for pool, number in wanted.nodes.items():
-                found = sum(_pool(node) == pool for node in nodes)
-                if found != number:
-                    yield f"pool {pool} has {counted(found, 'node')}, not {number}"
-        leaving = sum(claim.metadata.deletion_timestamp is not None for claim in claims)
-        if wanted.leaving is not None and leaving != wanted.leaving:
-            yield f"claims that are being deleted: there {_are(leaving)}, not {wanted.leaving}"
+        server = self._world.server
+        if wanted.claims is not None:
+            claims = list(server.objects(NodeClaim))
+            if isinstance(wanted.claims, int):
+                if len(claims) != wanted.claims:
+                    yield f"claims: there {_are(len(claims))}, not {wanted.claims}"
+            elif not _matched(list(wanted.claims), claims):
+                yield f"claims are {'; '.join(map(_told, claims)) or 'none'}, not as said"
+        if wanted.nodes is not None:
+            nodes = Counter(map(_pool, server.objects(Node)))
+            if isinstance(wanted.nodes, int):
+                if nodes.total() != wanted.nodes:
+                    yield f"nodes: there {_are(nodes.total())}, not {wanted.nodes}"
+            else:
+                for pool, number in wanted.nodes.items():
+                    if nodes[pool] != number:
+                        yield f"pool {pool} has {counted(nodes[pool], 'node')}, not {number}"
+        if wanted.leaving is not None:
+            leaving = sum(claim.metadata.deletion_timestamp is not None for claim in server.objects(NodeClaim))
+            if leaving != wanted.leaving:
+                yield f"claims that are being deleted: there {_are(leaving)}, not {wanted.leaving}"
         for key, number in wanted.tainted.items():
-            found = sum(any(taint.key == key for taint in node.spec.taints) for node in nodes)
+            found = sum(any(taint.key == key for taint in node.spec.taints) for node in server.objects(Node))
             if found != number:
                 yield f"nodes with the taint {key}: there {_are(found)}, not {number}"
         yield from self._about_machines(wanted)
 
     def _about_machines(self, wanted: Expectation) -> Iterator[str]:
-        machines = len(self._world.cloud.machines.alive())
-        if wanted.machines is not None and machines != wanted.machines:
+        room = self._world.cloud.machines
+        if wanted.machines is not None and (machines := len(room.alive())) != wanted.machines:
             yield f"the cloud runs {counted(machines, 'machine')}, not {wanted.machines}"
-        reboots = self._world.cloud.machines.reboots()
-        if wanted.reboots is not None and reboots != wanted.reboots:
+        if wanted.reboots is not None and (reboots := room.reboots()) != wanted.reboots:
             yield f"machines came back from {counted(reboots, 'restart')}, not {wanted.reboots}"
         below = wanted.cost_per_hour_below
         if below is not None and self._cost() >= below:
@@ -113,8 +116,7 @@ class Judge:
             return []
         if name == "*":
             return sorted(self._world.server.objects(known), key=lambda each: each.name)
-        found = self._world.server.find(known, name, objects.NAMESPACE if known.namespaced else "")
-        return [] if found is None else [found]
+        return objects.called(self._world.server, known, name)
 
     # -- always ---------------------------------------------------------------------------------------------------
 
@@ -149,7 +151,7 @@ class Judge:
         if law.measure == "made":
             return self._made, f"{self._made} were made"
         if law.measure == "running":
-            found = sum(is_ready(pod) for pod in self._pods(law.subject))
+            found = self._pods.ready(law.subject)
             return found, f"{found} run"
         if law.measure == "cost":
             return self._cost(), f"it costs {self._cost():.4f}"
@@ -160,13 +162,6 @@ class Judge:
     def _cost(self) -> float:
         """What is paid for each hour, as things are now."""
         return self._world.cloud.ledger.rate(self._world.clock.now())
-
-    def _pods(self, workload: str) -> list[Pod]:
-        return [
-            pod
-            for pod in self._world.server.objects(Pod)
-            if pod.metadata.labels.get(objects.APP) == workload and pod.metadata.deletion_timestamp is None
-        ]
 
 
 def _about_condition(thing: Any, wanted: Mapping[str, str | bool]) -> Iterator[str]:

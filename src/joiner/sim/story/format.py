@@ -11,119 +11,27 @@ from typing import Any, Final, Literal, TypeVar
 
 from joiner import yamldoc
 from joiner.model import codec
-from joiner.model.duration import NEVER, Duration
+from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.quantity import Quantity
 from joiner.options import Gates, Options, OptionsError, gate_name
 from joiner.options import read as read_options
 from joiner.sim.story import mistakes
+from joiner.sim.story.given import (
+    CloudWords,
+    DeviceWords,
+    Given,
+    HookWords,
+    MarketWords,
+    PoolWords,
+    ReservationWords,
+    Words,
+)  # fmt: skip
 from joiner.sim.story.invariants import Law, LawError
 from joiner.sim.story.invariants import read as read_law
 from joiner.yamldoc import Document
 
 T = TypeVar("T")
-
-
-class Words(Value, rename="kebab", forbid_unknown_fields=True):
-    """A part of a story. A word that is not known is a mistake."""
-
-
-class ReservationWords(Words):
-    """Machines that are paid for."""
-
-    id: str
-    instance_type: str
-    zone: str
-    count: int
-    until: Duration | None = None
-    """When it ends, counted from the beginning; never, if nothing is said."""
-
-
-class MarketWords(Words):
-    """How many machines of a sort the cloud has."""
-
-    instance_type: str = ""
-    zone: str = ""
-    capacity_type: str = ""
-    count: int = 0
-
-
-class DeviceWords(Words):
-    """Something that machines have and the cloud does not tell of: overlays and settings do."""
-
-    resource: str
-    count: int = 1
-    instance_type: str = ""
-    after: Duration = Duration(0)
-    """How long after the node is ready it shows."""
-
-
-class HookWords(Words):
-    """Something that the cloud does with a machine before its node counts as registered."""
-
-    name: str
-    after: Duration = Duration(0)
-    """How long it takes from the purchase on."""
-    labels: Mapping[str, str] = {}
-    """What is known of the machine once it is done."""
-
-
-class CloudWords(Words):
-    """What the cloud is like."""
-
-    launch: Duration = Duration.parse("3s")
-    """How long it takes to answer that a machine was bought."""
-    boot: Duration = Duration.parse("30s")
-    """How long a machine takes until its node joins."""
-    ready: Duration = Duration.parse("5s")
-    """How long a node takes from joining until it is ready."""
-    prepare: Duration = Duration.parse("15s")
-    """How long a node takes until what its startup taints wait for is done."""
-    terminate: Duration = Duration.parse("20s")
-    """How long a machine takes to end."""
-    shelves: tuple[MarketWords, ...] = ()
-    """What is scarce; of everything else there is enough."""
-    devices: tuple[DeviceWords, ...] = ()
-    """What machines have besides what the catalogue says."""
-    registration_hooks: tuple[HookWords, ...] = ()
-    """What nodes wait for before they are registered."""
-
-
-class PoolWords(Words):
-    """A NodePool in a few words. Everything that can be said about one can be said with `objects`, too."""
-
-    name: str
-    capacity_types: tuple[str, ...] = ()
-    instance_types: tuple[str, ...] = ()
-    zones: tuple[str, ...] = ()
-    requirements: tuple[Mapping[str, Any], ...] = ()
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-    """What its claims and nodes are annotated with."""
-    taints: tuple[Mapping[str, str], ...] = ()
-    startup_taints: tuple[Mapping[str, str], ...] = ()
-    limits: Mapping[str, str | int] = {}
-    weight: int | None = None
-    replicas: int | None = None
-    expire_after: Duration = NEVER
-    termination_grace_period: Duration | None = None
-    consolidate_after: Duration = Duration(0)
-    budgets: tuple[Mapping[str, Any], ...] = ({"nodes": "10%"},)
-
-
-class Given(Words):
-    """The world before the story begins."""
-
-    catalog: str = "small"
-    """The machines there are: small, kwok, ec2/<region>, or a file beside the story."""
-    nodepools: tuple[PoolWords, ...] = ()
-    reservations: tuple[ReservationWords, ...] = ()
-    cloud: CloudWords = CloudWords()
-    manifests: tuple[str, ...] = ()
-    """Files with Kubernetes objects, beside the story."""
-    objects: tuple[Mapping[str, Any], ...] = ()
-    options: Mapping[str, str | int | bool] = {}
-    """Flags of the controllers, without the dashes."""
 
 
 class PodWords(Words):
@@ -259,9 +167,9 @@ class Restore(Words):
 
 
 class Outage(Words):
-    """Calls of the cloud fail, for a while or for good."""
+    """Calls of the cloud fail, or what the controllers ask of the API server; for a while or for good."""
 
-    outage: Literal["launch", "terminate", "list", "types", "everything"]
+    outage: Literal["launch", "terminate", "list", "types", "everything", "api"]
     lasts: Duration | None = None
 
 
@@ -269,6 +177,20 @@ class EndReservation(Words):
     """A reservation is cancelled."""
 
     end_reservation: str
+
+
+class OtherCluster(Words):
+    """Of EC2: another cluster has so many machines in a reservation from now on."""
+
+    other_cluster: str
+    machines: int
+
+
+class PublishImages(Words):
+    """Of EC2: there are new images, to which the alias `al2023@latest` leads."""
+
+    publish_images: str
+    """What they are called."""
 
 
 class Sicken(Words):
@@ -288,11 +210,20 @@ class Restart(Words):
     """The controllers lose their memory and start anew."""
 
     restart: Literal["joiner"]
+    away: Duration = Duration(0)
+    """How long there are none in between."""
+
+
+class SetClockBack(Words):
+    """The time of day is set back, for everything that reads a clock."""
+
+    set_clock_back: Duration
 
 
 Step = (
     Deploy | StatefulSetStep | DaemonSetStep | JobStep | Scale | Traffic | Delete | Apply | Shortage | Reclaim | Vanish
     | NeverJoin | Price | Withdraw | Restore | Outage | EndReservation | Sicken | Restart
+    | SetClockBack | OtherCluster | PublishImages
 )  # fmt: skip
 STEPS: Final[tuple[type[Words], ...]] = Step.__args__
 
@@ -367,16 +298,8 @@ class Expectation(Words):
 
 
 PARTS: Final[tuple[type[Words], ...]] = (
-    Given,
-    ReservationWords,
-    MarketWords,
-    DeviceWords,
-    HookWords,
-    CloudWords,
-    PoolWords,
-    Expectation,
-    ClaimWords,
-)
+    Given, ReservationWords, MarketWords, DeviceWords, HookWords, CloudWords, PoolWords, Expectation, ClaimWords,
+)  # fmt: skip
 
 
 class Story(Value):
@@ -393,6 +316,8 @@ class Story(Value):
     """Where it was read from: files it names are seen from there."""
     document: Document
     """The text it was read from, for those who have to say where something stands."""
+    catalogue: str = ""
+    """What `--instance-types` says: the catalogue of every NodeClass; empty when each has its own."""
 
 
 class StoryError(ValueError):
@@ -412,7 +337,7 @@ GATES: Final = tuple(gate_name(each.name) for each in fields(Gates))
 _TAIL: Final = Duration.parse("10m")
 """A story that does not say how long it is goes on so long after the last thing that is said to happen."""
 _CAST: Final = frozenset({"catalog", "manifests", "nodepools", "objects", "reservations"})
-"""Words of `given` without which nobody knows what there is."""
+"""Words of `given` without which it is not known what there is."""
 
 
 def read(text: str, source: str, folder: Path) -> Story:

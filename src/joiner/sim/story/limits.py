@@ -5,16 +5,19 @@ from typing import Any, Final
 
 from joiner.model.duration import NEVER, Duration
 from joiner.model.quantity import Quantity
-from joiner.sim.story.format import Traffic, Words
+from joiner.sim.story.format import Traffic
+from joiner.sim.story.given import Words
 
 LONGEST: Final = Duration.parse("87600h")
 """No story is longer than ten years."""
 MOST_PODS: Final = 150_000
 """More than that no Kubernetes cluster is made for."""
+MOST_AT_ONCE: Final = 10_000
+"""The pods that a story may have at one time: more are played for hours."""
 _PODS: Final = frozenset({"replicas", "low", "high", "completions", "parallelism", "running", "pending"})
 """Words that say how many pods there are."""
 _SOME: Final = frozenset(
-    {"factor", "reclaim", "vanish", "never_join", "every", "period", "lasts", "cost_per_hour_below"}
+    {"factor", "reclaim", "vanish", "never_join", "every", "period", "lasts", "cost_per_hour_below", "set_clock_back"}
 )
 """Words that mean nothing when they are zero."""
 _MAY_BE_NEVER: Final = frozenset({"expire_after", "termination_grace_period", "consolidate_after"})
@@ -36,6 +39,18 @@ def problems(words: Words) -> Iterator[tuple[str, str]]:
             yield "low", f"{words.low} is more than high, which is {words.high}"
         if 0 < words.every < Duration.parse("1s"):
             yield "every", f"{words.every.text()} is less than a second"
+
+
+def crowd(sizes: Mapping[str, int]) -> str:
+    """What is wrong with the largest sizes of all workloads together; empty when nothing is."""
+    total = sum(sizes.values())
+    if total <= MOST_AT_ONCE:
+        return ""
+    largest = max(sizes, key=lambda name: sizes[name])
+    return (
+        f"the workloads have up to {total:,} pods together, {sizes[largest]:,} of them {largest}; a story is played with at most"
+        f" {MOST_AT_ONCE:,}. `joiner plan` plans for more"
+    )
 
 
 def moment(value: Duration) -> str:

@@ -1,4 +1,4 @@
-"""Mistakes in the words of a story, put so that whoever wrote it knows what to write instead."""
+"""Mistakes in the words of a story, with what to write instead."""
 
 import re
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class Mistake(NamedTuple):
 
 
 def mistake(error: codec.DecodeError, kind: Any) -> Mistake:
-    """What is wrong, seen by somebody who was to write words of this kind."""
+    """What is wrong, for the author of words of this kind."""
     path, problem = error.path, error.problem
     if (match := _UNKNOWN.fullmatch(problem)) is not None:
         known = _words(fieldpath.kind_at(kind, path))

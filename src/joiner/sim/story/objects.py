@@ -3,17 +3,22 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import codec, labels, patch, quantity
 from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
 from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
+from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.kubelet.podlifecycle import RUNS_FOR
-from joiner.sim.story.format import DaemonSetStep, Deploy, Given, JobStep, PodWords, PoolWords, StatefulSetStep
+from joiner.sim.story import ec2
+from joiner.sim.story.format import DaemonSetStep, Deploy, JobStep, PodWords, StatefulSetStep
+from joiner.sim.story.given import Given, PoolWords
 
+K = TypeVar("K", bound=KubeObject)
 NAMESPACE: Final = "default"
 DAWN: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """A beginning, for those who do not mind which."""
@@ -25,14 +30,25 @@ APP: Final = "app"
 _KEYS: Final = {"zone": labels.ZONE, "hostname": labels.HOSTNAME, "node": labels.HOSTNAME}
 
 
+def called(server: ApiServer, kind: type[K], name: str) -> list[K]:
+    """The objects of a kind and name: the one of the namespace of stories, or else those of all namespaces."""
+    found = server.find(kind, name, NAMESPACE if kind.namespaced else "")
+    return [each for each in server.objects(kind) if each.name == name] if found is None else [found]
+
+
 def pools(given: Given) -> Iterator[NodePool]:
     """The pools that a story names in a few words."""
-    yield from map(pool, given.nodepools)
+    yield from (pool(each, own_class(given)) for each in given.nodepools)
 
 
-def pool(words: PoolWords) -> NodePool:
+def own_class(given: Given) -> type[KWOKNodeClass] | type[EC2NodeClass]:
+    """The kind of NodeClass that the provider of a story reads."""
+    return EC2NodeClass if ec2.is_meant(given) else KWOKNodeClass
+
+
+def pool(words: PoolWords, own: type[KWOKNodeClass] | type[EC2NodeClass] = KWOKNodeClass) -> NodePool:
     """The pool that a few words stand for."""
-    return codec.decode(_pool(words), NodePool)
+    return codec.decode(_pool(words, own), NodePool)
 
 
 def node_class(given: Given, folder: Path, begins: datetime = DAWN) -> KWOKNodeClass:
@@ -49,7 +65,7 @@ def node_class(given: Given, folder: Path, begins: datetime = DAWN) -> KWOKNodeC
     return codec.decode({"metadata": {"name": CLASS}, "spec": spec}, KWOKNodeClass).written_in(folder)
 
 
-def _pool(words: PoolWords) -> dict[str, Any]:
+def _pool(words: PoolWords, own: type[KubeObject]) -> dict[str, Any]:
     wanted = (
         (labels.CAPACITY_TYPE, words.capacity_types),
         (labels.INSTANCE_TYPE, words.instance_types),
@@ -58,7 +74,7 @@ def _pool(words: PoolWords) -> dict[str, Any]:
     requirements = [{"key": key, "operator": "In", "values": list(values)} for key, values in wanted if values]
     template: dict[str, Any] = {
         "requirements": [*requirements, *map(dict, words.requirements)],
-        "nodeClassRef": {"group": KWOKNodeClass.group, "kind": KWOKNodeClass.kind, "name": CLASS},
+        "nodeClassRef": {"group": own.group, "kind": own.kind, "name": CLASS},
         "expireAfter": words.expire_after.text(),
         "taints": list(map(dict, words.taints)),
         "startupTaints": list(map(dict, words.startup_taints)),
@@ -72,6 +88,7 @@ def _pool(words: PoolWords) -> dict[str, Any]:
         },
         "disruption": {
             "consolidateAfter": words.consolidate_after.text(),
+            "consolidationPolicy": words.consolidation_policy,
             "budgets": list(map(dict, words.budgets)),
         },
         "limits": dict(words.limits),
@@ -79,7 +96,10 @@ def _pool(words: PoolWords) -> dict[str, Any]:
     for name in ("weight", "replicas"):
         if getattr(words, name) is not None:
             spec[name] = getattr(words, name)
-    return {"metadata": {"name": words.name}, "spec": spec}
+    metadata: dict[str, Any] = {"name": words.name}
+    if words.eviction_cost is not None:
+        metadata["annotations"] = {labels.EVICTION_COST: words.eviction_cost.text()}
+    return {"metadata": metadata, "spec": spec}
 
 
 def workload(step: PodWords) -> tuple[KubeObject, ...]:

@@ -7,16 +7,19 @@ from typing import Any
 from joiner.model.duration import SECOND, Duration
 from joiner.sim.story.format import (
     EndReservation,
-    MarketWords,
     NeverJoin,
+    OtherCluster,
     Outage,
     Price,
+    PublishImages,
     Restart,
     Restore,
+    SetClockBack,
     Shortage,
     Traffic,
     Withdraw,
 )
+from joiner.sim.story.given import MarketWords
 
 
 def clock_time(seconds: float) -> str:
@@ -61,22 +64,33 @@ def sentence(step: Any) -> str:
     if isinstance(step, Restore):
         return f"the cloud sells {_sort(step.restore)} again"
     if isinstance(step, Outage):
+        if step.outage == "api":
+            return f"the API server does not answer the controllers{_while(step.lasts)}"
         calls = "no call" if step.outage == "everything" else f"no call of {step.outage}"
         return f"the cloud answers {calls}{_while(step.lasts)}"
     if isinstance(step, EndReservation):
         return f"reservation {step.end_reservation} is cancelled"
+    if isinstance(step, OtherCluster):
+        machines = counted(step.machines, "machine")
+        return f"another cluster has {machines} in reservation {step.other_cluster}"
+    if isinstance(step, PublishImages):
+        return f"there are new images, {step.publish_images}"
     if isinstance(step, NeverJoin):
         which = "machine" if step.never_join == 1 else f"{step.never_join} machines"
         return f"the next {which} to be bought will never join"
     if isinstance(step, Restart):
+        if step.away:
+            return f"the controllers are away for {brief(step.away)}"
         return "the controllers lose their memory and start anew"
+    if isinstance(step, SetClockBack):
+        return f"the clock is set back by {brief(step.set_clock_back)}"
     if isinstance(step, Traffic):
         return f"traffic of {step.traffic} begins: between {step.low} and {counted(step.high, 'pod')}"
     return ""
 
 
 def _sort(shelf: MarketWords) -> str:
-    """The machines that a shelf holds."""
+    """The machines of a market slice."""
     what = " ".join(part for part in (shelf.capacity_type, shelf.instance_type, "machines") if part)
     return f"{what} in {shelf.zone}" if shelf.zone else what
 

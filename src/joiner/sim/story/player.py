@@ -16,15 +16,18 @@ from joiner.options import OptionsError
 from joiner.sim.cloud.cloud import Device, Hook
 from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.market import MarketSlice
-from joiner.sim.cloud.outages import Outages
 from joiner.sim.kubelet.kubelet import NodeTiming
-from joiner.sim.story import objects, phrases
+from joiner.sim.story import ec2, objects, phrases
 from joiner.sim.story.expectations import Judge
-from joiner.sim.story.format import MOMENTS, CloudWords, Expectation, Story, StoryError, Timed
-from joiner.sim.story.narrator import Narrator, Teller
+from joiner.sim.story.format import MOMENTS, Expectation, Story, StoryError, Timed
+from joiner.sim.story.given import CloudWords
+from joiner.sim.story.manifests import StoryManifests
+from joiner.sim.story.outages import Outages
+from joiner.sim.story.report.narrator import Narrator, Teller
+from joiner.sim.story.report.summary import Summary, Verdict, summarize
 from joiner.sim.story.steps import StepRunner, Unplayable
-from joiner.sim.story.summary import Summary, Verdict, summarize
 from joiner.sim.story.validation import rehearse
+from joiner.sim.story.workloadpods import WorkloadPods
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
@@ -80,12 +83,16 @@ class _Telling:
             habits=NodeTiming(
                 joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2, prepares_s=cloud.prepare.seconds
             ),
+            meddler=outages.api,
             cloud_meddler=outages,
+            open_account=ec2.open_account(story.given) if ec2.is_meant(story.given) else None,
         )
-        self._chronicle = Narrator(self.world, tell)
+        pods = WorkloadPods(self.world.server)
+        self._chronicle = Narrator(self.world, pods, tell)
         self._tasks = Tasks(failed=self._failed)
-        self._stage = StepRunner(self.world, self._tasks, story.folder, outages, self._chronicle.say)
-        self._judge = Judge(self.world)
+        self._manifests = StoryManifests(story)
+        self._stage = StepRunner(self.world, self._tasks, outages, self._manifests, self._chronicle.say)
+        self._judge = Judge(self.world, pods)
         self._written = story.document.data.get("then") or []
         self._verdicts: dict[int, Verdict] = {}
         self._first: dict[int, float] = {}
@@ -105,6 +112,9 @@ class _Telling:
             self.world.cloud.reservations(each)  # they are paid for from the beginning, whenever somebody asks
         self._furnish(self._story.given.cloud)
         await self.world.start()
+        for held in self.world.account.reservations.values() if self.world.account is not None else ():
+            if held.end is not None:
+                self._tasks.start(f"end of {held.id}", self._ending(held.id, held.end))
         for each in self.world.server.objects(KWOKNodeClass):
             for reservation in each.spec.capacity_reservations:
                 if reservation.end_time is not None:
@@ -118,11 +128,13 @@ class _Telling:
         finally:
             await self._tasks.close()
             await self.world.stop()
-        return summarize(self._story.title, self.world, self._chronicle, (*self._conclusions(), *self._laws()))
+        verdicts = (*self._conclusions(), *self._laws())
+        return summarize(self._story.title, self.world, self._chronicle, verdicts, self._manifests.notes())
 
     def _furnish(self, words: CloudWords) -> None:
         """What the cloud has from the beginning."""
         cloud = self.world.cloud
+        cloud.unlisted_s = words.unlisted.seconds
         for shelf in words.shelves:
             cloud.limit(
                 shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
@@ -130,13 +142,14 @@ class _Telling:
         for each in words.devices:
             lot = MarketSlice(instance_type=each.instance_type)
             cloud.equip(Device(lot, each.resource, each.count * MILLI, each.after.seconds))
+        cloud.notices.muted = not words.notices
         cloud.hooks += (Hook(each.name, each.after.seconds, each.labels) for each in words.registration_hooks)
 
     async def _at(self, timed: Timed) -> None:
         await asyncio.sleep(timed.at.seconds)
         if timed.at.seconds <= self._ends:
             self._chronicle.say(phrases.sentence(timed.step))
-            await self._stage.play(timed.step)
+            await self._stage.play(timed.step, timed.path)
 
     async def _ending(self, reservation: str, moment: datetime) -> None:
         left = (moment - self.world.clock.now()).total_seconds()
@@ -198,12 +211,9 @@ class _Telling:
 
     def _given(self) -> Iterator[KubeObject]:
         given = self._story.given
-        yield objects.node_class(given, self._story.folder, self.world.clock.now())
+        yield from self._manifests.classes(self.world.clock.now())
         yield from objects.pools(given)
-        for each in given.objects:
-            yield from self._stage.objects(each)
-        for path in given.manifests:
-            yield from self._stage.objects(path)
+        yield from self._manifests.given()
 
 
 def _spread(story: Story) -> Spread | None:

@@ -1,42 +1,42 @@
-"""The steps of a story, carried out: by the people who use the cluster, and by fate."""
+"""The steps of a story, carried out: by users of the cluster, and by the cloud."""
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from joiner import yamldoc
-from joiner.admission.problem import nearest
 from joiner.kube.errors import NotFound
 from joiner.kube.tasks import Tasks
-from joiner.model import codec
 from joiner.model.meta import KubeObject, replace
 from joiner.model.node import Node, NodeCondition
 from joiner.sim.cloud.cloud import DefectRule
 from joiner.sim.cloud.machines import CloudMachine, MachineDefects
-from joiner.sim.cloud.outages import Outages
 from joiner.sim.story import objects
 from joiner.sim.story.format import (
     Apply,
     Delete,
     EndReservation,
-    MarketWords,
     NeverJoin,
+    OtherCluster,
     Outage,
     PodWords,
     Price,
+    PublishImages,
     Reclaim,
     Restart,
     Restore,
     Scale,
+    SetClockBack,
     Shortage,
     Sicken,
     Traffic,
     Vanish,
     Withdraw,
 )
+from joiner.sim.story.given import MarketWords
+from joiner.sim.story.manifests import StoryManifests, decoded
+from joiner.sim.story.outages import Outages
 from joiner.sim.world import World
 
 SPOT: Final = "spot"
@@ -53,22 +53,22 @@ class StepRunner:
         self,
         world: World,
         tasks: Tasks,
-        folder: Path,
         outages: Outages,
+        manifests: StoryManifests | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._world, self._tasks, self._folder, self._outages = world, tasks, folder, outages
+        self._world, self._tasks, self._outages, self._manifests = world, tasks, outages, manifests
         self._say = say
         """Told when there are fewer machines than a step is about."""
         self._coming: list[asyncio.Future[None]] = []
         """Objects on their way to the server: who scales or deletes at the same moment comes after them."""
 
-    async def play(self, step: Any) -> None:
-        """Carry out one step."""
+    async def play(self, step: Any, path: str = "") -> None:
+        """Carry out one step, which stands at a path of the story."""
         if isinstance(step, PodWords):
             await self._bring(objects.workload(step))
         elif isinstance(step, Apply):
-            await self._bring(self.objects(step.apply))
+            await self._bring(self._applied(step.apply, path))
         elif isinstance(step, Scale):
             await self._scale(step.scale, step.replicas)
         elif isinstance(step, Traffic):
@@ -82,40 +82,20 @@ class StepRunner:
         elif isinstance(step, Outage):
             await self._outage(step)
         elif isinstance(step, Restart):
-            await self._world.restart()
+            await self._restart(step)
+        elif isinstance(step, SetClockBack):
+            self._world.clock.step(-step.set_clock_back.seconds)
         else:
             self._befall(step)
 
     # -- people ---------------------------------------------------------------------------------------------------
 
-    def objects(self, given: Mapping[str, Any] | str) -> Iterator[KubeObject]:
-        """The objects of a manifest, or of a file of them beside the story."""
-        if not isinstance(given, str):
-            yield self._decoded(given, "apply")
-            return
-        path = self._folder / given
-        try:
-            loaded = yamldoc.documents(path.read_text(encoding="utf-8"), given)
-        except OSError as error:
-            raise Unplayable(f"{given}: cannot be read: {error.strerror}") from None
-        if loaded.problems:
-            raise Unplayable("\n".join(str(problem) for problem in loaded.problems))
-        for document in loaded.items():
-            yield self._decoded(document.data, f"{given}:{document.line}")
-
-    def _decoded(self, data: Mapping[str, Any], where: str) -> KubeObject:
-        named = str(data.get("kind", ""))
-        kind = self._world.kinds.get(named.lower())
-        if kind is None:
-            near = nearest(named, [each.kind for each in self._world.kinds.values()])
-            raise Unplayable(f"{where}: kind {named!r} is not known{f'; did you mean {near}?' if near else ''}")
-        try:
-            made = codec.decode(data, kind)
-        except codec.DecodeError as error:
-            raise Unplayable(f"{where}: {kind.kind}: {error.path}: {error.problem}") from None
-        if made.namespaced and not made.metadata.namespace:
-            made = replace(made, metadata=replace(made.metadata, namespace=objects.NAMESPACE))
-        return made
+    def _applied(self, given: Mapping[str, Any] | str, path: str) -> Iterable[KubeObject]:
+        """The objects of a step `apply`; without a story there is only what the step itself writes."""
+        if self._manifests is not None:
+            return self._manifests.brought_by(path)
+        assert not isinstance(given, str)
+        return (decoded(given, self._world.kinds[str(given["kind"]).lower()]),)
 
     async def _bring(self, wanted: Iterable[KubeObject]) -> None:
         done = asyncio.get_running_loop().create_future()
@@ -179,10 +159,9 @@ class StepRunner:
             else [kinds[each] for each in ("deployment", "statefulset", "nodepool", "job")]
         )
         for each in wanted:
-            namespace = objects.NAMESPACE if each.namespaced else ""
-            found = self._world.server.find(each, name, namespace)
-            if found is not None:
-                return found
+            found = objects.called(self._world.server, each, name)
+            if found:
+                return found[0]
         raise Unplayable(f"there is no {word!r} at this time")
 
     async def _sicken(self, step: Sicken) -> None:
@@ -211,6 +190,14 @@ class StepRunner:
 
     # -- fate -----------------------------------------------------------------------------------------------------
 
+    async def _restart(self, step: Restart) -> None:
+        if not step.away:
+            await self._world.restart()
+            return
+        await self._world.leave()
+        await asyncio.sleep(step.away.seconds)
+        await self._world.come_back()
+
     async def _outage(self, step: Outage) -> None:
         self._outages.begin(step.outage)
         if step.lasts is not None:
@@ -230,6 +217,8 @@ class StepRunner:
             cloud.restore(**_lot(step.restore))
         elif isinstance(step, EndReservation):
             cloud.cancel_reservation(step.end_reservation)
+        elif isinstance(step, OtherCluster | PublishImages):
+            self._befall_account(step, now)
         elif isinstance(step, NeverJoin):
             cloud.destine(DefectRule(birth=MachineDefects(never_joins=True), times=step.never_join))
         elif isinstance(step, Reclaim):
@@ -240,6 +229,18 @@ class StepRunner:
                 cloud.machines.vanish(machine.provider_id)
         else:
             raise Unplayable(f"nobody knows how to play {step}")
+
+    def _befall_account(self, step: OtherCluster | PublishImages, now: datetime) -> None:
+        account = self._world.account
+        assert account is not None, "the validation of stories has seen to it"
+        if isinstance(step, PublishImages):
+            account.publish(step.publish_images, account.cluster["version"], now.isoformat())
+            return
+        held = account.reservations[step.other_cluster]
+        ours = account.cloud.machines.in_reservation(held.id)
+        held.elsewhere = min(step.machines, held.count - ours)
+        if held.elsewhere < step.machines:
+            self._say(f"reservation {held.id} has room for {held.elsewhere} of {step.machines} machines of others")
 
     def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[CloudMachine]:
         """So many of the machines that run, the oldest first; of all, or of those of a pool or a capacity type."""

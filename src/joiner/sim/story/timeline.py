@@ -23,7 +23,7 @@ class Presence:
         """The place of a step to what it brings."""
         self._traffic: dict[Key, tuple[Duration, Duration]] = {}
         self.unsure = False
-        """Whether something could not be read: then nobody is called absent."""
+        """Whether something could not be read: then nothing is called absent."""
 
     def announce(self, kind: str, name: str, step: Timed | None) -> None:
         """A thing that a step brings; without a step it is there from the beginning."""
@@ -39,12 +39,12 @@ class Presence:
         self._there.update(dict.fromkeys(self._brought.get(step.path, ())))
 
     def busy(self, keys: Sequence[Key], at: Duration, lasts: Duration | None) -> None:
-        """Somebody will scale it again and again."""
+        """A step `traffic` scales it again and again."""
         for key in keys:
             self._traffic[key] = (at, self._ends if lasts is None else Duration(at + lasts))
 
     def leave(self, key: Key, at: Duration) -> Duration | None:
-        """It is deleted. If somebody still scales it: since when."""
+        """It is deleted. If a step `traffic` still scales it: since when."""
         self._there.pop(key, None)
         self._gone[key] = at
         since, until = self._traffic.pop(key, (at, at))

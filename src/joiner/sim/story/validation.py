@@ -1,4 +1,4 @@
-"""The rehearsal: everything that a story names is looked for before anything runs, and all that is missing is told at once.
+"""Validation of a story: everything that it names is looked for before anything runs, and all that is missing is told at once.
 
 | What | Where it must be |
 | --- | --- |
@@ -11,14 +11,14 @@ Objects must be such that an API server lets them in and drops nothing of them, 
 about it. What only controllers can find wrong is let pass: a story may be about it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from joiner import yamldoc
 from joiner.admission import fieldnames
 from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.validate import at_the_door
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.cloud.kwok import supply
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
@@ -38,13 +38,13 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from joiner.observe.events import REASONS
 from joiner.sim.apiserver.admission import fresh
-from joiner.sim.story import limits, mistakes, objects
+from joiner.sim.story import ec2, limits, mistakes, objects
 from joiner.sim.story.format import (
-    Apply,
     Delete,
     Expectation,
-    MarketWords,
+    OtherCluster,
     PodWords,
+    PublishImages,
     Restore,
     Scale,
     Sicken,
@@ -53,22 +53,22 @@ from joiner.sim.story.format import (
     Timed,
     Traffic,
     Withdraw,
-    Words,
     read,
 )
+from joiner.sim.story.given import MarketWords, Words
 from joiner.sim.story.invariants import Law
+from joiner.sim.story.manifests import KNOWN, StoryManifests, Written, with_instance_types
 from joiner.sim.story.phrases import brief
 from joiner.sim.story.timeline import Presence
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
 
-KNOWN: Final[Mapping[str, type[KubeObject]]] = {kind.kind.lower(): kind for kind in KINDS}
 WORKLOADS: Final = (Deployment, StatefulSet, DaemonSet, Job)
 SCALABLE: Final = ("deployment", "statefulset", "nodepool")
 STATUSES: Final = ("True", "False", "Unknown")
 ONLY_PEOPLE_MAKE: Final = frozenset(
     kind.kind.lower()
-    for kind in (*WORKLOADS, NodePool, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass)
+    for kind in (*WORKLOADS, NodePool, NodeOverlay, InstanceTypeSettings, CapacityBuffer, KWOKNodeClass, EC2NodeClass)
 )
 """Kinds of which there is nothing but what the story says. Others come and go as it is told."""
 CAPACITY_TYPES: Final = (labels.ON_DEMAND, labels.RESERVED, labels.SPOT)
@@ -103,20 +103,24 @@ NEEDED: Final = {"event": ("reason",), "condition": ("of", "type"), "field": ("o
 
 
 def rehearse(story: Story) -> None:
-    """Raise StoryError with everything that the story names and nobody will find."""
+    """Raise StoryError with everything that the story names and that is not there."""
     problems = _Rehearsal(story).problems()
     if problems:
         raise StoryError(problems)
 
 
-def prepared(text: str, source: str, folder: Path) -> Story:
-    """The story in a text. Raises StoryError with all mistakes, also those of a rehearsal when words could not be read."""
+def prepared(text: str, source: str, folder: Path, catalogue: str = "") -> Story:
+    """The story in a text, perhaps with another catalogue than it names.
+
+    Raises StoryError with all mistakes; where words could not be read, also with those that the validation of the rest finds.
+    """
     try:
-        return read(text, source, folder)
+        return with_instance_types(read(text, source, folder), catalogue)
     except StoryError as error:
         if error.rest is None:
             raise
-        found = dict.fromkeys((*error.problems, *_Rehearsal(error.rest).problems()))
+        rest = with_instance_types(error.rest, catalogue)
+        found = dict.fromkeys((*error.problems, *_Rehearsal(rest).problems()))
         own = f"{source}:"
         raise StoryError(
             sorted(
@@ -168,23 +172,15 @@ class _Cast:
         return tuple(self.names.get(kind, ()))
 
 
-class _Written(NamedTuple):
-    """A raw object, and where it stands."""
-
-    data: Any
-    document: Document
-    path: str
-    step: Timed | None = None
-    """What it is brought by; nothing if it is there from the beginning."""
-
-
 class _Rehearsal:
     """One story, looked through from its beginning to its end."""
 
     def __init__(self, story: Story) -> None:
-        self._story, self._document = story, story.document
+        self._story, self._document, self._manifests = story, story.document, StoryManifests(story)
         self._cast, self._presence = _Cast(), Presence(story.ends)
         self._problems: list[tuple[str, int, str]] = []
+        self._sizes: dict[str, int] = {}
+        """Workload to the most pods that it has at one time."""
         self._lists: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
             "instance_type": ("instance type", lambda: self._cast.types),
             "instance_types": ("instance type", lambda: self._cast.types),
@@ -194,6 +190,7 @@ class _Rehearsal:
             "capacity_types": ("capacity type", lambda: CAPACITY_TYPES),
             "nodepool": ("pool", lambda: self._cast.of("nodepool")),
             "reservation": ("reservation", lambda: self._cast.reservations),
+            "other_cluster": ("reservation", lambda: self._cast.reservations),
             "end_reservation": ("reservation", lambda: self._cast.reservations),
         }
 
@@ -213,6 +210,9 @@ class _Rehearsal:
             self._expectation(wanted, f"then[{number}]")
         for number, law in enumerate(self._story.always):
             self._law(law, f"always[{number}]")
+        crowd = limits.crowd(self._sizes)
+        if crowd:
+            self._complain("when", crowd)
         own = self._document.source
         told = sorted(self._problems, key=lambda each: (each[0] != own, each[0], each[1]))
         return tuple(dict.fromkeys(f"{source}:{line}: {text}" for source, line, text in told))
@@ -227,15 +227,31 @@ class _Rehearsal:
     def _gather(self) -> None:
         given = self._story.given
         self._cast.reservations.update(dict.fromkeys(each.id for each in given.reservations))
-        self._made("given.catalog", lambda: [objects.node_class(given, self._story.folder)])
+        wrong = list(ec2.problems(given))
+        for word, why in wrong:
+            self._complain(f"given.{word}", why)
+        if ec2.is_meant(given) and not wrong:
+            types, zones = ec2.places(given)
+            self._cast.types.update(dict.fromkeys(types))
+            self._cast.zones.update(dict.fromkeys(zones))
+        self._made(
+            "given.catalog",
+            lambda: list(self._manifests.classes()),
+        )
         for number, words in enumerate(given.nodepools):
             path = f"given.nodepools[{number}]"
             if words.name in self._cast.of("nodepool"):
                 self._complain(f"{path}.name", f"there are two pools {words.name!r}")
             self._made(path, lambda words=words: [objects.pool(words)])  # type: ignore[misc]
             self._gated(words.replicas, f"{path}.replicas")
-        for written in self._raw():
-            self._read(written)
+        for problem in self._manifests.problems:
+            if problem.path:
+                self._complain(problem.path, problem.message)
+            else:
+                self._problems.append((problem.source, problem.line, problem.message))
+        for written in self._manifests.written:
+            if not self._manifests.is_left_out(written):
+                self._read(written)
         for timed in self._story.when:
             if isinstance(timed.step, PodWords):
                 self._made(timed.path, lambda step=timed.step: objects.workload(step), timed)  # type: ignore[misc]
@@ -252,46 +268,19 @@ class _Rehearsal:
             self._presence.announce(thing.kind, thing.name, step)
             self._admit(thing, lambda cause: self._complain(path, cause))
 
-    def _raw(self) -> Iterator[_Written]:
-        given = self._story.given
-        for number, data in enumerate(given.objects):
-            yield _Written(data, self._document, f"given.objects[{number}]")
-        for number, name in enumerate(given.manifests):
-            yield from self._file(name, f"given.manifests[{number}]")
-        for timed in self._story.when:
-            if isinstance(timed.step, Apply):
-                path = f"{timed.path}.apply"
-                if isinstance(timed.step.apply, str):
-                    yield from self._file(timed.step.apply, path, timed)
-                else:
-                    yield _Written(timed.step.apply, self._document, path, timed)
-
-    def _file(self, name: str, path: str, step: Timed | None = None) -> Iterator[_Written]:
-        try:
-            text = (self._story.folder / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            self._complain(path, f"{name} cannot be read: {getattr(error, 'strerror', None) or error}")
-            return
-        loaded = yamldoc.documents(text, name)
-        for problem in loaded.problems:
-            self._problems.append((name, problem.line, problem.message))
-        for document in loaded.items():
-            yield _Written(document.data, document, "", step)
-
-    def _read(self, written: _Written) -> None:
+    def _read(self, written: Written) -> None:
         def complain(inner: str, problem: str) -> None:
             self._complain(_inside(written.path, inner), problem, written.document)
 
-        named = str(written.data.get("kind", "")) if isinstance(written.data, Mapping) else ""
-        kind = KNOWN.get(named.lower())
+        kind = KNOWN.get(written.kind.lower())
         if kind is None:
-            complain("kind", f"kind {named!r} is not known{_hint(named, [each.kind for each in KINDS])}")
+            complain("kind", f"kind {written.kind!r} is not known{_hint(written.kind, [each.kind for each in KINDS])}")
             return
         found = {each.path: each for each in _found(written.data, kind)}
         for problem in found.values():
             complain(problem.path, _words(problem))
         try:
-            made = codec.decode(written.data, kind)
+            made = self._manifests.decoded(written, kind)
         except codec.DecodeError as error:
             if error.path not in found:
                 complain(error.path, error.problem)
@@ -315,11 +304,19 @@ class _Rehearsal:
             for cause in error.causes:
                 complain(cause)
         self._cast.add(thing)
+        if isinstance(thing, Deployment | StatefulSet):
+            self._grow(thing.name, thing.spec.replicas)
+        elif isinstance(thing, Job):
+            self._grow(thing.name, thing.spec.parallelism or 1)
         if isinstance(thing, KWOKNodeClass):
             try:
                 self._cast.stock(thing.written_in(self._story.folder))
             except NodeClassNotReady as error:
                 complain(f"{error.reason}; there are small, kwok, ec2/<region>, or a file beside the story")
+
+    def _grow(self, name: str, pods: int) -> None:
+        if pods <= limits.MOST_PODS:  # more is a mistake of its own
+            self._sizes[name] = max(self._sizes.get(name, 0), pods)
 
     # -- what is named --------------------------------------------------------------------------------------------
 
@@ -363,8 +360,10 @@ class _Rehearsal:
         step = timed.step
         self._presence.enter(timed)
         if isinstance(step, Scale):
+            self._grow(step.scale.rpartition("/")[2], step.replicas)
             self._scaled(step.scale, f"{timed.path}.scale", timed)
         elif isinstance(step, Traffic):
+            self._grow(step.traffic.rpartition("/")[2], step.high)
             self._scaled(step.traffic, f"{timed.path}.traffic", timed)
         elif isinstance(step, Delete):
             self._deleted(step.delete, f"{timed.path}.delete", timed)
@@ -376,6 +375,8 @@ class _Rehearsal:
                 )
         elif isinstance(step, Withdraw):
             withdrawn.append(step.withdraw)
+        elif isinstance(step, OtherCluster | PublishImages) and not ec2.is_meant(self._story.given):
+            self._complain(timed.path, "this can happen with provider: aws alone")
         elif isinstance(step, Restore) and step.restore not in withdrawn:
             self._complain(f"{timed.path}.restore", "nothing was withdrawn in these words before")
 

@@ -26,7 +26,7 @@ ATTACH_S: Final = 2.0
 DETACH_S: Final = 5.0
 """From the end of the last pod that used a volume on a node to its detachment."""
 FORCE_S: Final = 360.0
-"""The same for a node that is lost: nobody can say there that the volume is free."""
+"""The same for a node that is lost: no kubelet says there that the volume is free."""
 
 
 def _claims(pod: Pod) -> Iterable[str]:
@@ -62,7 +62,7 @@ class Attacher(Reconciler):
         self._informers = informers
         self._clock = clock
         self._unused: dict[str, float] = {}
-        """Attachment to since when nobody on its node needs it."""
+        """Attachment to since when no pod on its node needs it."""
         self._begun: dict[str, float] = {}
         """Attachment to when it was asked for."""
         self.watches = (
@@ -187,6 +187,6 @@ class Attacher(Reconciler):
 
 
 def attachment_name(volume: PersistentVolume, node: str) -> str:
-    """The name of the attachment of a volume to a node: the same whoever asks."""
+    """The name of the attachment of a volume to a node: the same for every caller."""
     driver = volume.spec.csi.driver if volume.spec.csi is not None else ""
     return f"csi-{hashlib.sha256(f'{volume.name}/{driver}/{node}'.encode()).hexdigest()[:40]}"

@@ -15,11 +15,11 @@ from joiner.model.workload import ReplicaSet
 from joiner.sim.workloads.podfactory import admit, controller_of, is_active, is_ready
 
 OWNER: Final = "owner"
-"""Index: the UID of whoever is responsible."""
+"""Index: the UID of the controller."""
 PLACE: Final = "place"
 """Index of daemons' pods: the UID of the set and the node."""
 FORGET_S: Final = 300.0
-"""What has not shown up by then never will: it came and went while nobody watched."""
+"""What has not shown up by then never will: it came and went while no watch was open."""
 BURST: Final = 500
 
 
@@ -119,7 +119,7 @@ class Pods:
         return tuple(made)
 
     def of(self, entry: str, index: str = OWNER) -> tuple[Pod, ...]:
-        """Those that the cache shows and that nobody has asked to go."""
+        """Those that the cache shows and that no client has asked to go."""
         return tuple(pod for pod in self._informers.by(Pod, index, entry) if not self.is_going(pod))
 
     def is_going(self, pod: Pod) -> bool:

@@ -11,7 +11,7 @@ from joiner.controllers.nodeclaim.lifecycle.registration import Registration
 from joiner.controllers.shared import Shared
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch, soonest
-from joiner.kube.errors import KubeError, NotFound
+from joiner.kube.errors import Invalid, KubeError, NotFound
 from joiner.model import claimconditions, labels
 from joiner.model.claimconditions import LAUNCHED
 from joiner.model.conditions import find
@@ -35,7 +35,7 @@ class Lifecycle(Reconciler):
         self._launch = Launch(shared, planned_pods=planned_pods)
         self._registration = Registration(shared, health=health)
         self._initialization = Initialization(shared)
-        self._liveness = Liveness(health=health)
+        self._liveness = Liveness(shared.clock, health=health)
         self._deletion = Deletion(shared, launch=self._launch)
         self.watches = (Watch(NodeClaim, self._claim), Watch(Node, self._claims_of_node))
 
@@ -65,7 +65,10 @@ class Lifecycle(Reconciler):
         try:
             launching = await self._launch.step(draft)
             joining, problem = await self._joining(draft)
-            living = self._liveness.step(draft)
+            # Given up only where nothing went wrong on the way: the node may be open by now, with pods on it. What the API
+            # server does not accept, it will not accept later either.
+            failed = problem is not None and not isinstance(problem, Invalid)
+            living = DONE if failed else self._liveness.step(draft)
         except GivenUp as end:
             await self._give_up(claim, end.reason)
             return DONE
@@ -79,6 +82,7 @@ class Lifecycle(Reconciler):
         metadata = claim.metadata
         if labels.TERMINATION_FINALIZER not in metadata.finalizers:
             held = replace(metadata, finalizers=(*metadata.finalizers, labels.TERMINATION_FINALIZER))
+            self._launch.begins(metadata.uid)
             return await self._client.patch(claim, replace(claim, metadata=held), locked=True)
         launched = find(claim.status.conditions, LAUNCHED)
         if launched is None or launched.status == "Unknown":
@@ -89,7 +93,7 @@ class Lifecycle(Reconciler):
         return claim
 
     async def _joining(self, draft: Draft) -> tuple[Result, KubeError | None]:
-        """Register and initialise; gives what went wrong. What was launched is written all the same, and the clock runs on."""
+        """Register and initialise; gives what went wrong. What was launched is written all the same."""
         try:
             waiting = await self._registration.step(draft)
             await self._initialization.step(draft)

@@ -1,9 +1,11 @@
 """The last step: the node leaves, the machine goes, and only then the claim.
 
 A claim without a known machine may still have one: an answer was lost, or we were restarted before it was written
-down. So the provider is asked for machines that were bought for the claim.
+down. So the provider is asked for machines that were bought for the claim; of one that may be too young to be told of, more than
+once. No machine is ended before the API server was asked for its Node: the cache may not know yet that it is open for pods.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from joiner.cloud.errors import InstanceNotFound, Transient
@@ -20,6 +22,7 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 
 RETRY_S: Final = 5.0
+_TRUE: Final = "true"
 
 
 class Deletion:
@@ -35,11 +38,12 @@ class Deletion:
         if labels.TERMINATION_FINALIZER not in claim.metadata.finalizers:
             return DONE
         claim = await self._with_deadline(claim)
-        waiting = await self._nodes(claim)
+        machines = await self._machines(claim)
+        waiting = await self._nodes(claim, machines)
         if waiting is not None:
             return waiting
-        wait = 0.0
-        for machine in await self._machines(claim):
+        wait = RETRY_S if not machines and self._may_have_one(claim) else 0.0
+        for machine in machines:
             claim, after = await self._end(claim, machine)
             wait = max(wait, after)
         if wait:
@@ -61,18 +65,17 @@ class Deletion:
         self._recorder.publish(claim, "TerminationGracePeriodExpiring", message)
         return stored
 
-    async def _nodes(self, claim: NodeClaim) -> Result | None:
+    async def _nodes(self, claim: NodeClaim, machines: Sequence[str]) -> Result | None:
         """Ask every Node of the claim to go; when to look again, or nothing once none is left.
 
         Nodes that never registered are left alone: they hold nothing of ours.
         """
-        registered = claimconditions.holds(claim, REGISTERED)
-        provider_id = claim.status.provider_id
-        known = self._informers.by(Node, "provider-id", provider_id) if provider_id else ()
-        nodes = [node for node in known if registered or node.metadata.labels.get(labels.REGISTERED) == "true"]
-        unseen = not nodes and registered and bool(claim.status.node_name)
+        nodes: list[Node] = []
+        if claimconditions.holds(claim, REGISTERED):
+            nodes = [node for each in machines for node in self._informers.by(Node, "provider-id", each)]
+        unseen = not nodes and bool(machines)
         if unseen:
-            nodes = await self._live(claim)
+            nodes = await self._live(claim, machines)
         for node in nodes:
             if node.metadata.deletion_timestamp is None:
                 await self._delete(node)
@@ -80,13 +83,21 @@ class Deletion:
             return None
         return Result(RETRY_S) if unseen else DONE  # the end of a node we see wakes us
 
-    async def _live(self, claim: NodeClaim) -> list[Node]:
-        """The node by the server's word: a cache that is behind must not cost a drain."""
-        try:
-            node = await self._client.get(Node, claim.status.node_name)
-        except NotFound:
-            return []
-        return [node] if node.spec.provider_id == claim.status.provider_id else []
+    async def _live(self, claim: NodeClaim, machines: Sequence[str]) -> list[Node]:
+        """The nodes by the server's word: a cache that is behind must not cost a drain.
+
+        A claim that does not know its node's name may have a node that was opened all the same: it has the claim's labels.
+        """
+        if claim.status.node_name:
+            try:
+                found: Sequence[Node] = (await self._client.get(Node, claim.status.node_name),)
+            except NotFound:
+                return []
+        else:
+            own = claim.metadata.labels
+            alike = {key: own[key] for key in (labels.NODEPOOL, labels.INSTANCE_TYPE, labels.ZONE) if key in own}
+            found = (await self._client.list(Node, labels={**alike, labels.REGISTERED: _TRUE})).items
+        return [node for node in found if node.spec.provider_id in machines]
 
     async def _delete(self, node: Node) -> None:
         try:
@@ -100,12 +111,19 @@ class Deletion:
             return (known,) if known else ()
         return tuple(each.provider_id for each in await self._provider.list() if each.claim_uid == claim.metadata.uid)
 
+    def _may_have_one(self, claim: NodeClaim) -> bool:
+        """Whether a machine may come to light of a claim that none is known of."""
+        return self._launch.machine_of(claim.metadata.uid) is None and self._launch.doubts(claim)
+
     async def _end(self, claim: NodeClaim, machine: str) -> tuple[NodeClaim, float]:
         """Ask for the machine to go; the claim that says so, and how long to wait before asking again, zero once it is gone."""
         wait = RETRY_S
         try:
             await self._provider.delete(machine)
-        except InstanceNotFound:
+        except InstanceNotFound as error:
+            doubtful = not error.certain and self._launch.doubts(claim)
+            if doubtful and not claimconditions.holds(claim, INSTANCE_TERMINATING):
+                return claim, RETRY_S  # too young to be known, rather than gone
             wait = 0.0
         except Transient as error:
             return claim, max(RETRY_S, error.after_s)

@@ -3,8 +3,10 @@
 from datetime import timedelta
 from typing import Final
 
+from joiner.clock import Clock
 from joiner.controllers.nodeclaim.lifecycle.draft import Draft, RegistrationOutcomes, pool_of
 from joiner.controllers.nodeclaim.lifecycle.launch import GivenUp
+from joiner.controllers.waits import Waits
 from joiner.kube.controller import DONE, Result
 from joiner.model.claimconditions import LAUNCHED, REGISTERED
 
@@ -15,8 +17,9 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 class Liveness:
     """Gives up on claims that take too long. Being initialised has no limit: it depends on what prepares the node."""
 
-    def __init__(self, *, health: RegistrationOutcomes) -> None:
+    def __init__(self, clock: Clock, *, health: RegistrationOutcomes) -> None:
         self._health = health
+        self._waits = Waits(clock)
 
     def step(self, draft: Draft) -> Result:
         """When to look again; raises GivenUp when the time is over."""
@@ -33,9 +36,10 @@ class Liveness:
         return Result(left)
 
     def _left(self, draft: Draft, kind: str, timeout: timedelta) -> float:
-        condition = draft.status.find(kind)
-        since = (condition.last_transition_time if condition is not None else None) or draft.now
-        return (since + timeout - draft.now).total_seconds()
+        # A condition is there from the first look at a claim: what it waits for may have begun later.
+        begins = (draft.status.find(each) for each in (kind, LAUNCHED))
+        since = max((each.last_transition_time or draft.now for each in begins if each is not None), default=draft.now)
+        return self._waits.left((draft.claim.metadata.uid, kind), since, timeout)
 
     def _give_up(self, draft: Draft, reason: str) -> None:
         launched = draft.status.find(LAUNCHED)

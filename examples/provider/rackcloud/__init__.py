@@ -1,0 +1,1 @@
+"""A provider for machines of your own."""

@@ -1,0 +1,58 @@
+"""Amounts that no machine has: a unit was probably left out, or one was taken that belongs to another resource.
+
+Every one of them is an amount that an API server accepts, so these are warnings.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from joiner.admission.problem import FieldProblem
+from joiner.model import resources
+from joiner.model.quantity import MILLI
+from joiner.model.resources import CPU, NODES, PODS
+
+_MOST: Final[Mapping[str, int]] = {CPU: 10_000 * MILLI, PODS: 10_000 * MILLI}
+_MOST_BYTES: Final = MILLI << 50
+_MOST_DEVICES: Final = 10**9 * MILLI
+"""Of devices and other things that are counted."""
+_LEAST_BYTES: Final = MILLI << 20
+_TOGETHER: Final = 10_000
+"""So many times as much may be the limit of a pool."""
+
+
+def odd_amounts(amounts: Mapping[str, int], path: str, *, together: bool = False) -> Iterator[FieldProblem]:
+    """A warning for each amount that cannot be meant for one machine, or for many machines together."""
+    for name, amount in amounts.items():
+        if message := odd_amount(name, amount, together=together):
+            place = f"{path}[{name}]"
+            yield FieldProblem(path=place, message=message, severity="warning", nearest=_meant(name, amount))
+
+
+def odd_amount(name: str, amount: int, *, together: bool = False) -> str:
+    """What is odd about an amount of a resource; empty where nothing is."""
+    most = _MOST_BYTES if resources.is_bytes(name) else _MOST.get(name, _MOST_DEVICES)
+    written = f"{resources.text(name, amount)} of {name}"
+    if amount > most * (_TOGETHER if together else 1):
+        many = "all machines of a cloud have" if together else "any machine has"
+        return f"{written} is more than {many}; {_unit(name)}"
+    if resources.is_bytes(name) and 0 < amount < _LEAST_BYTES:
+        return f"{written} is less than 1Mi; {_unit(name)}"
+    if name not in (CPU, NODES) and not resources.is_bytes(name) and amount % MILLI:
+        return f"{written} is not a whole number; {_unit(name)}"
+    return ""
+
+
+def _unit(name: str) -> str:
+    if name == CPU:
+        return "cpu is counted in cores, such as 2 or 500m"
+    if resources.is_bytes(name):
+        return f"{name} is counted in bytes, such as 512Mi or 4Gi"
+    return f"{name} is counted in whole ones, such as 2"
+
+
+def _meant(name: str, amount: int) -> str | None:
+    """Of a few bytes as many Mi: 512 and 512m are written where 512Mi is meant."""
+    if not resources.is_bytes(name) or amount >= _LEAST_BYTES:
+        return None
+    number = amount if amount % MILLI else amount // MILLI
+    return f"{number}Mi"

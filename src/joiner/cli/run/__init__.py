@@ -1,0 +1,1 @@
+"""`joiner run`: the controllers as a process on a cluster."""

@@ -1,0 +1,1 @@
+"""Buying machines of EC2: user data, launch templates, CreateFleet, and the machines that came of it."""

@@ -1,0 +1,380 @@
+"""Launches: one CreateFleet call for each claim, with the claim's UID as token and as tag.
+
+Karpenter gathers launches of several claims into one call and cannot say afterwards whose a machine is. Here a call that is
+repeated because its answer was lost gives the machine of the first one, and a machine says by its tags whose it is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from joiner.catalog.market import InstanceType, Offering, Option
+from joiner.clock import Clock
+from joiner.cloud.aws.account import ReservationAccount
+from joiner.cloud.aws.api import MISMATCH, NO_SPOT_ROLE, UNFULFILLABLE, AwsApi, AwsError, reason_of, told
+from joiner.cloud.aws.counts import Counts
+from joiner.cloud.aws.instancetypes import fits, requirements_of
+from joiner.cloud.aws.launch import tags
+from joiner.cloud.aws.launch.choice import BLOCK, Derive, Usable, Way, asked_of, chosen
+from joiner.cloud.aws.launch.cluster import ClusterFacts
+from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, written
+from joiner.cloud.aws.launch.userdata import Boot, user_data
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass, Subnet
+from joiner.cloud.aws.nodeclass.placement import PlacementGroup
+from joiner.cloud.aws.pace import Bucket
+from joiner.cloud.errors import InsufficientCapacity, LaunchFailed, Transient
+from joiner.cloud.sources.ec2 import EFA, NITRO_SANDBOX, TENANCY
+from joiner.cloud.sources.reservation import DEFAULT_LABELS
+from joiner.cloud.unavailable import Unavailable
+from joiner.model import labels
+from joiner.model.meta import Value
+from joiner.model.nodeclaim import NodeClaim
+from joiner.model.quantity import MILLI
+from joiner.model.resources import PODS
+
+MOST_TEMPLATES: Final = 50
+"""How many templates one call names at most."""
+_STUCK_S: Final = 300.0
+"""After so long a token whose first call nothing came of is given up for another one."""
+_SPREAD_FULL: Final = "instances in this spread placement group"
+"""What EC2 says when a group that spreads machines takes no more of them in a zone."""
+
+
+class Launched(Value):
+    """What was launched."""
+
+    instance_id: str
+    image_id: str
+    tenancy: str
+    partition: int
+    """Of a placement group; 0 where EC2 chose, or where there is none."""
+    way: Way
+
+
+class Fleet:
+    """Buys machines."""
+
+    def __init__(
+        self,
+        api: AwsApi,
+        clock: Clock,
+        templates: LaunchTemplates,
+        account: ReservationAccount,
+        unavailable: Unavailable,
+        cluster: Callable[[], ClusterFacts],
+        counts: Counts,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._templates = templates
+        self._account = account
+        self._unavailable = unavailable
+        self._cluster = cluster
+        self._counts = counts
+        self._bucket = Bucket(clock)
+        self._attempts: dict[str, int] = {}
+        self._stuck: dict[str, float] = {}
+        self.free: dict[str, int] = {}
+        """Subnet id to the addresses that are free in it, as far as was told."""
+
+    async def launch(
+        self,
+        claim: NodeClaim,
+        node_class: EC2NodeClass,
+        options: Sequence[Option],
+        derive: Derive,
+        group: PlacementGroup,
+    ) -> Launched:
+        """Buy one of the options, or raise as `CloudProvider.create` does. `derive` gives types as they are sold now."""
+        ways = chosen(claim, options, derive, self._usable(node_class), self._account)
+        if not ways:
+            raise _nothing(claim, options, "what can be had of them now is nothing, or too little for its minValues")
+        try:
+            return await self._attempt(claim, node_class, ways, options, group, again=True)
+        except AwsError as error:
+            raise told(error, f"NodeClaim {claim.name}") from error
+
+    def _usable(self, node_class: EC2NodeClass) -> Usable:
+        """Gives the image of a way to launch, if the class has one for it, and a subnet in its zone."""
+        images = [(each.id, requirements_of(each)) for each in node_class.status.amis]
+        zones = {each.zone for each in node_class.status.subnets}
+        known: dict[str, str | None] = {}
+
+        def image(kind: InstanceType, offering: Offering) -> str | None:
+            if kind.name not in known:
+                known[kind.name] = next((identity for identity, wanted in images if fits(kind, wanted)), None)
+            return known[kind.name] if offering.zone in zones else None
+
+        return image
+
+    async def _attempt(
+        self,
+        claim: NodeClaim,
+        node_class: EC2NodeClass,
+        ways: Sequence[Way],
+        options: Sequence[Option],
+        group: PlacementGroup,
+        *,
+        again: bool,
+    ) -> Launched:
+        own = tags.of_claim(claim, node_class, self._cluster().name, self._cluster().ca_bundle)
+        groups = self._grouped(claim, node_class, ways, group)
+        shared = tags.of_class(node_class, self._cluster().name)
+        named = {
+            await self._templates.ensure(each, node_class, shared): (each, those) for each, those in groups.items()
+        }
+        request = self._request(claim, node_class, named, own)
+        await self._bucket.take()
+        try:
+            answer = await self._api.call("ec2", "create_fleet", **request)
+        except AwsError as error:
+            if "LaunchTemplate" in error.code and "NotFound" in error.code and again:
+                self._templates.forget(named)
+                return await self._attempt(claim, node_class, ways, options, group, again=False)
+            if error.code == MISMATCH:
+                raise self._mismatch(claim) from error
+            raise
+        errors = answer.get("Errors") or ()
+        self._record(errors, ways, named, node_class)
+        for each in answer.get("Instances") or ():
+            for identity in each.get("InstanceIds") or ():
+                return self._launched(identity, each, ways, named)
+        if any("LaunchTemplate" in each.get("ErrorCode", "") for each in errors) and again:
+            self._templates.forget(named)
+            self._next_attempt(claim)
+            return await self._attempt(claim, node_class, ways, options, group, again=False)
+        self._next_attempt(claim)
+        raise _refused(claim, options, errors)
+
+    def _next_attempt(self, claim: NodeClaim) -> None:
+        """EC2 remembers the answer to a token: asked again with it, it would say the same for ever."""
+        uid = claim.metadata.uid
+        self._attempts[uid] = self._attempts.get(uid, 0) + 1
+        self._stuck.pop(uid, None)
+
+    def _mismatch(self, claim: NodeClaim) -> Transient:
+        """An earlier call for the claim, whose answer was lost, asked for something else: its machine will show by its tag."""
+        uid, now = claim.metadata.uid, self._clock.monotonic()
+        if now - self._stuck.setdefault(uid, now) >= _STUCK_S:
+            self._next_attempt(claim)
+        return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
+
+    def forget(self, uid: str) -> None:
+        """The claim has its machine, or is gone."""
+        self._attempts.pop(uid, None)
+        self._stuck.pop(uid, None)
+
+    # -- the request -----------------------------------------------------------------------------------------------------
+
+    def _grouped(
+        self, claim: NodeClaim, node_class: EC2NodeClass, ways: Sequence[Way], group: PlacementGroup
+    ) -> dict[Template, list[Way]]:
+        """The ways by the template they need: image, reservation and number of pods differ."""
+        groups: dict[Template, list[Way]] = {}
+        wants_efa = claim.spec.resources.requests.get(EFA, 0) > 0
+        asked = asked_of(claim)
+        tenancy = "default" if asked.at(TENANCY).has("default") else "dedicated"
+        partition = group.partition_of(asked)
+        texts: dict[int, str] = {}
+        for way in ways:
+            pods = way.type.capacity.get(PODS, 0) // MILLI
+            if pods not in texts:
+                texts[pods] = self._user_data(claim, node_class, pods)
+            template = Template(
+                image_id=way.image_id,
+                user_data=texts[pods],
+                reservation_id=way.reservation(DEFAULT_LABELS.id),
+                reservation_type=way.reservation(DEFAULT_LABELS.type),
+                interruptible=way.reservation(DEFAULT_LABELS.interruptible) == "true",
+                opts_out=bool(node_class.spec.capacity_reservation_selector_terms),
+                efa=way.type.capacity.get(EFA, 0) // MILLI if wants_efa else 0,
+                tenancy=tenancy,
+                placement_group_id=group.id,
+                partition=partition,
+                enclaves=asked.at(NITRO_SANDBOX).values == {"true"},
+                ipv6=":" in self._cluster().dns,
+                spot=way.offering.capacity_type == labels.SPOT,
+            )
+            groups.setdefault(template, []).append(way)
+        return dict(list(groups.items())[:MOST_TEMPLATES])
+
+    def _user_data(self, claim: NodeClaim, node_class: EC2NodeClass, pods: int) -> str:
+        cluster, spec = self._cluster(), node_class.spec
+        text = user_data(
+            Boot(
+                family=spec.family,
+                cluster_name=cluster.name,
+                cluster_endpoint=cluster.endpoint,
+                ca_bundle=cluster.ca_bundle,
+                service_cidr=cluster.service_cidr,
+                cluster_dns=cluster.dns,
+                labels=claim.metadata.labels,
+                taints=(*claim.spec.taints, *claim.spec.startup_taints),
+                kubelet=spec.kubelet,
+                max_pods=pods,
+                instance_store_policy=spec.instance_store_policy or "",
+                custom=spec.user_data,
+            )
+        )
+        self._counts.user_data(node_class.name, len(text.encode()))
+        return text
+
+    def _request(
+        self,
+        claim: NodeClaim,
+        node_class: EC2NodeClass,
+        named: Mapping[str, tuple[Template, list[Way]]],
+        own: Mapping[str, str],
+    ) -> dict[str, Any]:
+        subnets = self._subnets(node_class)
+        ways = [way for _, listed in named.values() for way in listed]
+        order = {id(way): number for number, way in enumerate(ways)}
+        configs = [
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                "Overrides": [
+                    {
+                        "InstanceType": way.type.name,
+                        "SubnetId": subnets[way.offering.zone].id,
+                        "ImageId": template.image_id,
+                        "AvailabilityZone": way.offering.zone,
+                        "Priority": float(order[id(way)]),
+                    }
+                    for way in _once_each(listed)
+                ],
+            }
+            for name, (template, listed) in named.items()
+        ]
+        attempt = self._attempts.get(claim.metadata.uid, 0)
+        request: dict[str, Any] = {
+            "Type": "instant",
+            "ClientToken": f"{claim.metadata.uid}-{attempt}" if attempt else claim.metadata.uid,
+            "LaunchTemplateConfigs": configs,
+            "TargetCapacitySpecification": {"TotalTargetCapacity": 1, **_market(ways[0], _repriced(ways))[0]},
+            "TagSpecifications": [
+                {"ResourceType": kind, "Tags": written(own)} for kind in ("instance", "volume", "fleet")
+            ],
+            **_market(ways[0], _repriced(ways))[1],
+        }
+        if node_class.spec.context and claim.metadata.annotations.get(labels.MIN_VALUES_RELAXED) != "true":
+            request["Context"] = node_class.spec.context
+        return request
+
+    def _subnets(self, node_class: EC2NodeClass) -> dict[str, Subnet]:
+        """The subnet of each zone with the most free addresses."""
+        found: dict[str, Subnet] = {}
+        for each in node_class.status.subnets:
+            best = found.get(each.zone)
+            if best is None or self.free.get(each.id, 0) > self.free.get(best.id, 0):
+                found[each.zone] = each
+        return found
+
+    # -- the answer ------------------------------------------------------------------------------------------------------
+
+    def _launched(
+        self,
+        identity: str,
+        raw: Mapping[str, Any],
+        ways: Sequence[Way],
+        named: Mapping[str, tuple[Template, list[Way]]],
+    ) -> Launched:
+        used = raw.get("LaunchTemplateAndOverrides") or {}
+        overrides = used.get("Overrides") or {}
+        template, listed = _of_template(used, named)
+        place = (raw.get("InstanceType") or overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", ""))
+        way = next((each for each in listed if each.place == place), None)
+        if way is None:
+            way = next((each for each in (*listed, *ways) if each.type.name == place[0]), ways[0])
+        subnet = overrides.get("SubnetId", "")
+        if subnet in self.free:
+            self.free[subnet] = max(0, self.free[subnet] - way.type.capacity.get(PODS, 0) // MILLI)
+        image = overrides.get("ImageId") or template.image_id
+        return Launched(
+            instance_id=identity, image_id=image, tenancy=template.tenancy, partition=template.partition, way=way
+        )
+
+    def _record(
+        self,
+        errors: Iterable[Mapping[str, Any]],
+        ways: Sequence[Way],
+        named: Mapping[str, tuple[Template, list[Way]]],
+        node_class: EC2NodeClass,
+    ) -> None:
+        """Remember what ran dry, also when something else was launched."""
+        zone_ids = {each.zone: each.zone_id for each in node_class.status.subnets}
+        for each in errors:
+            code, used = each.get("ErrorCode", ""), each.get("LaunchTemplateAndOverrides") or {}
+            overrides = used.get("Overrides") or {}
+            template, listed = _of_template(used, named)
+            name, zone = overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", "")
+            kind = ways[0].offering.capacity_type
+            self._counts.launch_failed(zone, zone_ids.get(zone, ""), kind, code)
+            if code == "InsufficientFreeAddressesInSubnet":
+                self.free[overrides.get("SubnetId", "")] = 0
+            if code == NO_SPOT_ROLE:
+                self._mark(ways)
+            if code not in UNFULFILLABLE:
+                continue
+            if template.reservation_id:
+                self._account.exhausted(template.reservation_id)
+            elif template.placement_group_id and _SPREAD_FULL in each.get("ErrorMessage", ""):
+                self._mark(way for way in ways if way.offering.zone == zone)
+            else:
+                self._mark(way for way in listed if way.place == (name, zone))
+
+    def _mark(self, ways: Iterable[Way]) -> None:
+        for way in ways:
+            self._unavailable.mark(way.type.name, way.offering)
+
+
+_ANY: Final = Template(image_id="", user_data="")
+
+
+def _of_template(
+    used: Mapping[str, Any], named: Mapping[str, tuple[Template, list[Way]]]
+) -> tuple[Template, list[Way]]:
+    name = (used.get("LaunchTemplateSpecification") or {}).get("LaunchTemplateName", "")
+    if name in named:
+        return named[name]
+    everything = [way for _, listed in named.values() for way in listed]
+    return (next(iter(named.values()))[0] if len(named) == 1 else _ANY), everything
+
+
+def _once_each(ways: Iterable[Way]) -> list[Way]:
+    found: dict[tuple[str, str], Way] = {}
+    for way in ways:
+        found.setdefault(way.place, way)
+    return list(found.values())
+
+
+def _repriced(ways: Iterable[Way]) -> bool:
+    """Whether a price is a user's own, so that EC2's order by its own prices is not ours."""
+    return any(way.option.offering.price != way.offering.price for way in ways)
+
+
+def _market(first: Way, repriced: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The kind of capacity, and how EC2 chooses."""
+    if first.offering.capacity_type == labels.SPOT:
+        strategy = "capacity-optimized-prioritized" if repriced else "price-capacity-optimized"
+        return {"DefaultTargetCapacityType": "spot"}, {"SpotOptions": {"AllocationStrategy": strategy}}
+    if first.reservation(DEFAULT_LABELS.interruptible) == "true":
+        options = {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}}
+        return {"DefaultTargetCapacityType": "reserved-capacity"}, options
+    if first.reservation(DEFAULT_LABELS.type) == BLOCK:
+        return {"DefaultTargetCapacityType": BLOCK}, {}
+    strategy = "prioritized" if repriced else "lowest-price"
+    return {"DefaultTargetCapacityType": "on-demand"}, {"OnDemandOptions": {"AllocationStrategy": strategy}}
+
+
+def _refused(claim: NodeClaim, options: Sequence[Option], errors: Sequence[Mapping[str, Any]]) -> Exception:
+    codes = {each.get("ErrorCode", ""): each.get("ErrorMessage", "") for each in errors}
+    other = {code: message for code, message in codes.items() if code not in UNFULFILLABLE and code != NO_SPOT_ROLE}
+    if other:
+        code, message = next(iter(other.items()))
+        return LaunchFailed(reason_of(code, message), f"NodeClaim {claim.name}: {code}: {message}")
+    why = "; ".join(sorted(codes)) or "EC2 gave no reason"
+    return _nothing(claim, options, why)
+
+
+def _nothing(claim: NodeClaim, options: Sequence[Option], why: str) -> InsufficientCapacity:
+    tried = tuple((option.name, option.offering) for option in options)
+    return InsufficientCapacity(f"NodeClaim {claim.name}: none of {len(tried)} options can be bought: {why}", tried)

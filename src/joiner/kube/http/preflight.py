@@ -1,0 +1,98 @@
+"""What is asked of an API server before controllers start: its version, the kinds it knows, and what we may do."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from joiner.kube.errors import NotFound
+from joiner.kube.http.ratelimit import Priority
+from joiner.kube.http.transport import Request, Transport
+from joiner.model.meta import KubeObject
+
+
+class Version(NamedTuple):
+    """The version of an API server."""
+
+    major: int
+    minor: int
+    text: str
+
+
+class Permission(NamedTuple):
+    """Something that may be done with a kind, or with a subresource of it."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    """One object alone: a role may be limited to it."""
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{f' {self.name}' if self.name else ''}{where}"
+
+
+def permission(
+    verb: str, kind: type[KubeObject], subresource: str = "", namespace: str = "", name: str = ""
+) -> Permission:
+    """What a verb on a kind asks for."""
+    return Permission(verb, kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural, namespace, name)
+
+
+async def version(transport: Transport) -> Version:
+    """The version of the server."""
+    said = msgspec.json.decode(await transport.send(Request("GET", "/version")))
+    return Version(_number(said.get("major")), _number(said.get("minor")), str(said.get("gitVersion", "unknown")))
+
+
+def _number(text: Any) -> int:
+    digits = "".join(each for each in str(text or "") if each.isdecimal())  # some say "29+"
+    return int(digits or 0)
+
+
+async def unknown_kinds(transport: Transport, kinds: Iterable[type[KubeObject]]) -> tuple[type[KubeObject], ...]:
+    """Those of the kinds that the server does not know."""
+    wanted = tuple(kinds)
+    groups = sorted({(kind.group, kind.version) for kind in wanted})
+    found = dict(zip(groups, await asyncio.gather(*(_resources(transport, *each) for each in groups)), strict=True))
+    return tuple(kind for kind in wanted if kind.plural not in found[kind.group, kind.version])
+
+
+async def _resources(transport: Transport, group: str, version: str) -> frozenset[str]:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        said = msgspec.json.decode(await transport.send(Request("GET", path)))
+    except NotFound:
+        return frozenset()
+    return frozenset(each["name"] for each in said.get("resources", ()))
+
+
+async def denied(transport: Transport, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
+    """Those of the permissions that we do not have, as the server sees it."""
+    wanted = tuple(dict.fromkeys(permissions))
+    allowed = await asyncio.gather(*(_allowed(transport, each) for each in wanted))
+    return tuple(each for each, may in zip(wanted, allowed, strict=True) if not may)
+
+
+async def _allowed(transport: Transport, wanted: Permission) -> bool:
+    resource, _, subresource = wanted.resource.partition("/")
+    attributes = {
+        "verb": wanted.verb,
+        "group": wanted.group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": wanted.namespace,
+        "name": wanted.name,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    request = Request("POST", path, body=msgspec.json.encode(review), priority=Priority.READ)
+    said = msgspec.json.decode(await transport.send(request))
+    return bool(said.get("status", {}).get("allowed"))

@@ -1,0 +1,183 @@
+"""Requests to one API server: connections, identity, the rate limit, and whether writing is allowed at all.
+
+Connections are made anew when the client certificate or the trusted authorities change, and when the server refuses an identity
+that may have been renewed meanwhile. Nothing is retried here but that: callers know what a repetition means, this does not.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import aiohttp
+
+from joiner.kube.errors import KubeError, Unauthorized, Unreachable
+from joiner.kube.http import tls
+from joiner.kube.http.access import Access, AccessError, Identity
+from joiner.kube.http.answers import error_of, status_of
+from joiner.kube.http.ratelimit import Priority, RateLimit
+from joiner.kube.tasks import Tasks
+
+REQUEST_S: Final = 30.0
+CONNECT_S: Final = 10.0
+SILENCE_S: Final = 150.0
+"""A watch that says nothing for so long, not even with a bookmark, is dead: the server tells of its progress every minute."""
+OUTLIVED_S: Final = 900.0
+"""How long connections stay open whose certificate was replaced; no watch lasts longer."""
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+
+Permit = Callable[[], float]
+"""How many more seconds writing is allowed. Raises KubeError when it is not."""
+
+
+class Request(NamedTuple):
+    """One request."""
+
+    method: str
+    path: str
+    parameters: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = JSON
+    priority: Priority = Priority.READ
+    timeout_s: float = REQUEST_S
+    evicting: bool = False
+
+
+class _Connections(NamedTuple):
+    """A session, and what it was made for."""
+
+    session: aiohttp.ClientSession
+    made_of: tuple[object, ...]
+
+
+class Transport:
+    """The way to one API server. Make it inside a running loop, and close it."""
+
+    def __init__(self, access: Access, limit: RateLimit, *, agent: str = "joiner") -> None:
+        """`agent` is how requests call themselves in the server's audit log."""
+        self.access = access
+        self._limit, self._agent = limit, agent
+        self._connections: _Connections | None = None
+        self._tasks = Tasks()
+
+    async def send(self, request: Request, permit: Permit | None = None) -> bytes:
+        """The body of the answer. Raises the error that the server's Status stands for, or Unreachable."""
+        await self._limit.enter(request.priority)
+        late = False
+        try:
+            try:
+                return await self._send(request, permit)
+            except Unauthorized:
+                if not self.access.credentials.rejected():
+                    raise
+                return await self._send(request, permit)
+        except Unreachable as error:
+            late = isinstance(error.__cause__, TimeoutError)
+            raise
+        finally:
+            self._limit.leave(request.priority, late=late)
+
+    async def _send(self, request: Request, permit: Permit | None) -> bytes:
+        session, identity = await self._session()
+        # Asked last: between being allowed and being sent there is no waiting.
+        timeout_s = request.timeout_s if permit is None else min(request.timeout_s, permit())
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        async with self._exchange(session, identity, request, timeout) as response:
+            body = await response.read()
+            if response.status >= 400:
+                status = status_of(response.status, body)
+                raise error_of(status, response.headers, evicting=request.evicting)
+            return body
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[aiohttp.StreamReader]:
+        """The answer as it comes, for watches. Raises as `send` does."""
+        await self._limit.enter(request.priority)
+        self._limit.leave(request.priority)
+        session, identity = await self._session()
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
+        async with self._exchange(session, identity, request, timeout) as response:
+            if response.status >= 400:
+                body = await response.read()
+                error = error_of(status_of(response.status, body), response.headers)
+                if isinstance(error, Unauthorized):
+                    self.access.credentials.rejected()
+                raise error
+            yield response.content
+
+    @asynccontextmanager
+    async def _exchange(
+        self, session: aiohttp.ClientSession, identity: Identity, request: Request, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = [*identity.headers, ("Accept", JSON)]
+        if request.body is not None:
+            headers.append(("Content-Type", request.content_type))
+        try:
+            async with session.request(
+                request.method,
+                f"{self.access.server}{request.path}",
+                params=request.parameters,
+                data=request.body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=self.access.proxy or None,
+                server_hostname=self.access.tls_server_name or None,
+            ) as response:
+                yield response
+        except KubeError:
+            raise
+        except AccessError as error:
+            raise Unauthorized(str(error)) from None
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"{request.method} {request.path}: {_told(error, self.access)}") from error
+
+    async def _session(self) -> tuple[aiohttp.ClientSession, Identity]:
+        try:
+            identity = await self.access.credentials.identity()
+            made_of = (identity.certificate, self.access.authority.bundle())
+            known = self._connections
+            if known is not None and known.made_of == made_of:
+                return known.session, identity
+            context = tls.context_for(self.access, identity.certificate)
+        except AccessError as error:
+            raise Unauthorized(str(error)) from None
+        connector = aiohttp.TCPConnector(limit=0, ssl=True if context is None else context, keepalive_timeout=60)
+        session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self._agent},
+            skip_auto_headers=("Accept-Encoding",),
+            read_bufsize=1 << 18,
+        )
+        self._connections = _Connections(session, made_of)
+        if known is not None:
+            self._tasks.start("old connections", _close_later(known.session))
+        return session, identity
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._tasks.close()
+        if self._connections is not None:
+            await self._connections.session.close()
+            self._connections = None
+
+
+async def _close_later(session: aiohttp.ClientSession) -> None:
+    """What is under way on old connections may end first."""
+    try:
+        await asyncio.sleep(OUTLIVED_S)
+    finally:
+        await session.close()
+
+
+def _told(error: BaseException, access: Access) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the certificate of {access.server} is not trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy for {access.server} cannot be reached: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{access.server} cannot be reached: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, asyncio.TimeoutError):
+        return f"{access.server} did not answer in time"
+    return f"the connection to {access.server} broke: {error or type(error).__name__}"
