@@ -15,6 +15,19 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 HOST = "127.0.0.1"
 SERVICE_ADDRESS = "10.96.0.1"
 VALID = datetime.timedelta(days=3650)
+USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+_SIGNS_CERTIFICATES = x509.KeyUsage(**{use: use in ("key_cert_sign", "crl_sign") for use in USES})
+_SIGNS_HANDSHAKES = x509.KeyUsage(**{use: use == "digital_signature" for use in USES})
 SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 
 
@@ -36,10 +49,8 @@ class Authority:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
         self._key = ec.generate_private_key(ec.SECP256R1())
-        own = self._unsigned(_name(name), self._key.public_key()).add_extension(
-            x509.BasicConstraints(ca=True, path_length=0), critical=True
-        )
-        self._subject = _name(name)
+        own = self._unsigned(_name(name), self._key.public_key(), _SIGNS_CERTIFICATES)
+        own = own.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         self._write(name, own.sign(self._key, hashes.SHA256()), self._key)
 
     @property
@@ -47,7 +58,10 @@ class Authority:
         """The certificate of the authority itself."""
         return self.folder / f"{self.name}.crt"
 
-    def _unsigned(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _unsigned(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, usage: x509.KeyUsage
+    ) -> x509.CertificateBuilder:
+        """With the extensions that Python's ssl asks for from 3.13 on."""
         now = datetime.datetime.now(datetime.UTC)
         return (
             x509.CertificateBuilder()
@@ -57,6 +71,9 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + VALID)
+            .add_extension(usage, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
 
     def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
@@ -71,11 +88,10 @@ class Authority:
         group: str = "",
         usage: x509.ObjectIdentifier = CLIENT,
         hosts: Iterable[str] = (),
-        lifetime: datetime.timedelta | None = None,
     ) -> None:
         """A key and a certificate for it; what a server is reached by are its hosts."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._unsigned(_name(common_name, group), key.public_key())
+        builder = self._unsigned(_name(common_name, group), key.public_key(), _SIGNS_HANDSHAKES)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if alternatives := [_alternative(host) for host in hosts]:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)

@@ -101,13 +101,13 @@ class ControlPlane:
         for name, of in flags.items():
             self._run(name, programs / (name if name == "kwok" else f"kube-{name}"), of(self._layout))
         for name in ("controller-manager", "scheduler", "kwok"):
-            self._wait(name, partial(self._answers, name, "/healthz"))
-        self._wait("controller-manager", self._has_default_account)
+            self._wait(name, partial(self._no_answer, name, "/healthz"))
+        self._wait("controller-manager", self._no_default_account)
 
     def start_apiserver(self) -> None:
         """Start the API server, for the first time or again, and wait until it is ready."""
         self._run("apiserver", binaries() / "kube-apiserver", components.apiserver(self.layout))
-        self._wait("apiserver", partial(self._answers, "apiserver", "/readyz"))
+        self._wait("apiserver", partial(self._no_answer, "apiserver", "/readyz"))
 
     def stop_apiserver(self) -> None:
         """End the API server alone, as a crash would."""
@@ -138,30 +138,34 @@ class ControlPlane:
     def _run(self, name: str, program: Path, flags: Sequence[str]) -> None:
         self._processes[name] = spawn([str(program), *flags], self.log(name), cwd=self.folder)
 
-    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+    def _wait(self, name: str, still_missing: Callable[[], str]) -> None:
         end = time.monotonic() + PATIENCE_S
-        while not ready():
+        while missing := still_missing():
             code = self._processes[name].poll()
             if code is not None or time.monotonic() > end:
-                what = f"ended with code {code}" if code is not None else f"was not ready after {PATIENCE_S} s"
+                what = (
+                    f"ended with code {code}" if code is not None else f"was not ready after {PATIENCE_S} s ({missing})"
+                )
                 raise CannotStart(f"{name} {what}; the end of its log:\n{tail(self.log(name))}")
             time.sleep(0.05)
 
-    def _answers(self, name: str, path: str) -> bool:
+    def _no_answer(self, name: str, path: str) -> str:
+        """Why a component does not count as healthy; empty when it does."""
         port = self.layout.ports[name]
         try:
-            if name == "kwok":  # serves both kinds on one port, health only in plain text
-                return _plain(port, path) == 200
-            return self.cluster.ask(port, "GET", path, timeout=5)[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
+            plain = name == "kwok"  # serves both kinds on one port, health only in plain text
+            status = _plain(port, path) if plain else self.cluster.ask(port, "GET", path, timeout=5)[0]
+        except (OSError, http.client.HTTPException) as error:
+            return f"{path}: {error!r}"
+        return "" if status == 200 else f"{path}: {status}"
 
-    def _has_default_account(self) -> bool:
+    def _no_default_account(self) -> str:
         """Without it every pod is refused."""
         try:
-            return self.cluster.request("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
+            status = self.cluster.request("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0]
+        except (OSError, http.client.HTTPException) as error:
+            return f"the ServiceAccount default: {error!r}"
+        return "" if status == 200 else f"the ServiceAccount default: {status}"
 
 
 def _plain(port: int, path: str) -> int:
