@@ -249,7 +249,7 @@ MUTANTS: tuple[tuple[str, Break], ...] = (
     ("liveness: pool static", never_brings_a_static_pool_up_to_its_number),
     ("liveness: buffer", keeps_no_room),
     ("error: nodeclaim.garbagecollection", stumbles),
-    ("error: behind everybody's back: ValueError('a name is missing')", falls),
+    ("error: outside of any task: ValueError('a name is missing')", falls),
     ("quiet", writes_for_ever),
 )
 SEEDS = range(40)

@@ -31,7 +31,7 @@ class FieldProblem(Value):
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known word that looks most like this one, if any looks alike."""
-    from difflib import get_close_matches  # only whoever mistypes needs it
+    from difflib import get_close_matches  # only needed after a typing mistake
 
     by_lower = {name.lower(): name for name in sorted(known)}
     found = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)

@@ -49,7 +49,7 @@ class NodeClaimSpec(Value):
     taints: Annotated[tuple[Taint, ...], "Taints the node keeps for its whole life.", Field(max_items=MOST_TAINTS)] = ()
     startup_taints: Annotated[
         tuple[Taint, ...],
-        "Taints the node starts with and somebody else removes once it is prepared. Pods need not tolerate them.",
+        "Taints the node starts with and another controller removes once it is prepared. Pods need not tolerate them.",
         Field(max_items=MOST_TAINTS),
     ] = ()
     requirements: Annotated[

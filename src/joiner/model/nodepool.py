@@ -76,7 +76,7 @@ class NodeClaimTemplateSpec(Value):
     ] = ()
     startup_taints: Annotated[
         tuple[Taint, ...],
-        "Taints every node starts with and somebody else removes once the node is prepared. Pods need not tolerate them.",
+        "Taints every node starts with and another controller removes once the node is prepared. Pods need not tolerate them.",
         Field(max_items=MOST_TAINTS),
     ] = ()
     requirements: Annotated[

@@ -91,7 +91,7 @@ REASONS: Final = {each.name: each for each in (*(each._replace(warning=True) for
 """Every reason by its name."""
 OF_ALL: Final = (
     Reason("the type of a condition", "everything with conditions", "The condition turned.", quiet_s=0.0),
-    Reason("Finalized", "everything with conditions", "Whoever stands behind a finalizer let it go.", quiet_s=0.0),
+    Reason("Finalized", "everything with conditions", "The owner of a finalizer removed it.", quiet_s=0.0),
 )
 """What is told of every object with conditions; these are never left out for being told before."""
 _SPAM: Final = Reason("", "", "", per_second=1 / 300, burst=25)

@@ -35,7 +35,7 @@ class ClaimMetrics:
             "nodeclaims_terminated_total", "Claims that are gone.", "nodepool", "capacity_type", "zone"
         )
         self.nodeclaims_disrupted_total = make.counter(
-            "nodeclaims_disrupted_total", "Claims that somebody decided to remove.", "reason", *_MODE
+            "nodeclaims_disrupted_total", "Claims that were decided to be removed.", "reason", *_MODE
         )
         self.nodeclaims_instance_termination_duration_seconds = make.histogram(
             "nodeclaims_instance_termination_duration_seconds",
@@ -99,7 +99,7 @@ class PodMetrics:
         )
         self.pods_drained_total = make.counter("pods_drained_total", "Pods that were evicted.", "reason")
         self.pods_disruption_initiated_total = make.counter(
-            "pods_disruption_initiated_total", "Pods whose node somebody decided to remove.", "reason", *_MODE
+            "pods_disruption_initiated_total", "Pods whose node was decided to be removed.", "reason", *_MODE
         )
         self.pod_deletion_cost_nodes_with_pending_annotation_writes = make.gauge(
             "pod_deletion_cost_nodes_with_pending_annotation_writes",

@@ -50,7 +50,7 @@ class FunnelStage(Value):
 
 
 ITSELF: Final = "the pod itself"
-"""Who says no where nobody else needs to be asked."""
+"""Reasons that stand without asking further."""
 
 
 class RefusalReason(Value):

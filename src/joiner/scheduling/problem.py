@@ -67,7 +67,7 @@ class Policy(Value):
     reserved_capacity: bool = True
     """Whether capacity reservations are used at all."""
     reserved_mode: Literal["Strict", "Fallback"] = "Strict"
-    """Where limits leave no room for everybody: whether who is on a reserved machine stays, or makes way for as many others."""
+    """Where limits leave no room for all pods: whether one on a reserved machine stays, or makes way for as many others."""
     node_price: float = 0.0
     """What a node is charged when plans are compared, as a fraction of the median price of what can be bought; 0 is off."""
     spot_width: int = 0

@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._rounds = 0
         self._names: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._broken: BaseException | None = None
-        self._ready: Any  # the queue of the base class, which hands it out to nobody
+        self._ready: Any  # the private queue of the base class
 
     get_debug = staticmethod(bool)
     """Never; and every future asks."""
@@ -187,7 +187,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return ", ".join(each.get_name() for each in tasks if isinstance(each, asyncio.Task)) or "callbacks"
 
     def _waiting(self) -> str:
-        return ", ".join(task.get_name() for task in self.tasks()) or "nobody"
+        return ", ".join(task.get_name() for task in self.tasks()) or "no task"
 
     @staticmethod
     def _change_turns(turns: list[Any], shuffle: Random) -> None:

@@ -44,7 +44,7 @@ def test_a_story_is_told_and_summed_up(story: Path) -> None:
 
     assert result.exit_code == 0, result.output
     for words in (
-        "somebody deploys web: 2 pods",
+        "a user deploys web: 2 pods",
         "all 2 pods of web run",
         "to pay",
         "as told  by 3m: running {web: 2} (first so at 00:00:4",
@@ -77,7 +77,7 @@ def test_json_has_everything_that_the_summary_tells(story: Path) -> None:
     assert found["pods"]["placed"] == 2
     assert found["nodes"] == {"most": 1, "claims": {"default": 1}}
     assert found["costs"][0]["dollars"] > 0
-    assert found["told"][0]["text"] == "somebody deploys web: 2 pods"
+    assert found["told"][0]["text"] == "a user deploys web: 2 pods"
 
 
 def test_the_bill_can_be_worked_out_from_the_machines(story: Path) -> None:

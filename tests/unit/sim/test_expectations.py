@@ -57,7 +57,7 @@ def complaints(then: str = "nodes: 1", always: str = "there are at most 1 nodes"
         ("leaving: 1", "claims that are being deleted: there are 0, not 1"),
         ("tainted: {k: 1}", "nodes with the taint k: there are 0, not 1"),
         ("reboots: 1", "machines came back from 0 restarts, not 1"),
-        ("event: {reason: Evicted}", "nobody told of reason=Evicted"),
+        ("event: {reason: Evicted}", "no event reason=Evicted"),
         ("condition: {of: nodepool/default, type: Ready, status: False}", "Ready is True"),
         ("condition: {of: nodeclaim/*, type: Drifted, status: True}", "Drifted is not there, status should be True"),
         ("condition: {of: nodeclaim/*, type: Launched, status: none}", "status should be none"),

@@ -31,7 +31,7 @@ def told(*steps: str) -> list[str]:
 def test_one_pod_is_not_many_and_a_budget_comes_with_its_workload() -> None:
     found = told()
 
-    assert found[:2] == ["somebody deploys web: 1 pod", "somebody deploys Job sums: 2 pods"]
+    assert found[:2] == ["a user deploys web: 1 pod", "a user deploys Job sums: 2 pods"]
     assert "the pod of web runs" in found
     assert found[-1] == "Job sums is done"
 
@@ -39,12 +39,12 @@ def test_one_pod_is_not_many_and_a_budget_comes_with_its_workload() -> None:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ("at: 5m, delete: node/node-00001", "somebody deletes Node node-00001"),
-        ("at: 5m, delete: deployment/web", "somebody deletes Deployment web"),
+        ("at: 5m, delete: node/node-00001", "a user deletes Node node-00001"),
+        ("at: 5m, delete: deployment/web", "a user deletes Deployment web"),
         ("at: 5m, sicken: Ready=False, lasts: 1m", "node-00001 is no longer ready"),
         ("at: 5m, sicken: Ready=False, lasts: 1m", "node-00001 is ready again"),
         ("at: 5m, sicken: Disk=False", "node-00001 has the condition Disk=False"),
-        ("at: 5m, scale: web, replicas: 0", "somebody scales web from 1 to 0 pods"),
+        ("at: 5m, scale: web, replicas: 0", "a user scales web from 1 to 0 pods"),
         ("at: 5m, restart: joiner", "the controllers lose their memory and start anew"),
         ("at: 5m, shortage: {zone: a}", "the cloud has run out of machines in a"),
         ("at: 5m, vanish: 3", "only 1 of 3 machines can vanish: no more of them run"),
@@ -61,7 +61,7 @@ def test_what_is_applied_is_told_with_its_name() -> None:
 
     found = told(*steps)
 
-    assert {"somebody creates NodeOverlay cheap", "somebody edits NodeOverlay cheap"} <= set(found)
+    assert {"a user creates NodeOverlay cheap", "a user edits NodeOverlay cheap"} <= set(found)
 
 
 def test_a_pod_that_finds_room_has_hardly_waited() -> None:
@@ -74,7 +74,7 @@ def test_what_happens_at_one_moment_happens_in_the_order_in_which_it_is_written(
     )
 
     assert found[-3:] == [
-        "somebody deploys late: 1 pod", "somebody scales late from 1 to 2 pods", "somebody deletes Deployment late",
+        "a user deploys late: 1 pod", "a user scales late from 1 to 2 pods", "a user deletes Deployment late",
     ]  # fmt: skip
 
 

@@ -81,7 +81,7 @@ class Fleet:
         except Invalid:  # the machine runs, and the cluster turns its node away
             self._tasks.start(f"join {node.name}", self._join_later(node, _RETRY_S))
         except KubeError as error:
-            self._coming.pop(node.name, None)  # whoever asks again will see whether it was made
+            self._coming.pop(node.name, None)  # the next call will see whether it was made
             self._reserved.pop(node.name, None)
             raise Transient(f"Node {node.name} could not be made: {error}") from error
 
@@ -96,7 +96,7 @@ class Fleet:
     async def _join(self, node: Node) -> None:
         with suppress(AlreadyExists):  # we made it, and did not hear of it
             await self._client.create(node)
-        if self._coming.pop(node.name, None) is None:  # somebody deleted it on its way
+        if self._coming.pop(node.name, None) is None:  # it was deleted on its way
             with suppress(InstanceNotFound):
                 await self.delete(node.spec.provider_id)
 

@@ -85,13 +85,13 @@ def reserving(
 
 
 class ReservationStanding(Value):
-    """A reservation, and what keeps anybody from buying out of it."""
+    """A reservation, and what keeps claims from being launched into it."""
 
     reservation: Reservation
     problem: str = ""
     """Empty when it can be bought from."""
     misplaced: bool = False
-    """Whether it fits nothing that is offered, which is a mistake somebody should hear of."""
+    """Whether it fits nothing that is offered, which is a mistake to be told."""
 
 
 def standings(

@@ -27,7 +27,7 @@ class Costs:
         self._known: dict[tuple[int, str], float] = {}
         self._agreed: dict[tuple[Requirements, int], bool] = {}
         self.even = self._same_for_all()
-        """What those reservations cost whose machines all cost the same, whoever gets them."""
+        """What those reservations cost whose machines all cost the same for every claim."""
 
     def __call__(self, claim: int, name: str) -> float:
         """The cost of one claim out of one reservation that it could use."""

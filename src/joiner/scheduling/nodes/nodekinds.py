@@ -40,7 +40,7 @@ class KindTable:
         self._as_large: dict[str, npt.NDArray[np.int64]] = {}
         self._kinds: dict[tuple[str, Requirements], NodeKinds] = {}
         self._welcome: dict[tuple[int, int], tuple[Vector | None, Requirements]] = {}
-        """By identity: the requirements are kept with the answer, so that nobody else gets theirs."""
+        """By identity: the requirements are kept with the answer, so that no others get theirs."""
         self._cost_tables: dict[tuple[str, Requirements], Vector] = {}
 
     def room(self, template: Template) -> npt.NDArray[np.float64]:

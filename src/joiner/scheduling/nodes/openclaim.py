@@ -24,7 +24,7 @@ RESERVATIONS: Final = "reservations"
 MIN_VALUES: Final = "min-values"
 LIMITS: Final = "limits"
 PRICE: Final = "price"
-"""Not a rule for pods: a claim that was opened at a price takes nobody who would make it dearer."""
+"""Not a rule for pods: a claim that was opened at a price takes no pod that would make it dearer."""
 
 NOWHERE: Final = "no reservation there"
 """What a claim that counts on a reservation says if there is none at all where topology wants the pod to be."""
@@ -81,11 +81,11 @@ class Claim:
         self.first_units = 0
         """What it could be when it was opened: the largest of these counts against the pool's limits."""
         self.cost_max: float | None = None
-        """What it may cost at most, if somebody set a price when it was opened."""
+        """What it may cost at most, if it was opened at a price."""
         self.waiting: dict[Group, int] = {}
         """Pods that others want to be near to, and that will count once the claim's domain is known.
 
-        Spread does not wait: whoever is counted without being bound by a constraint may as well come last.
+        Spread does not wait: a pod that is counted without being bound by a constraint may as well come last.
         """
 
     def likeness(self) -> tuple[object, ...]:
@@ -120,7 +120,7 @@ class RequirementCache:
     def __init__(self, well_known: frozenset[str]) -> None:
         self._well_known = well_known
         self._known: dict[tuple[int, int], tuple[Requirements | None, Requirements, Requirements]] = {}
-        """Who was joined with whom, by identity: both are kept with the answer, so that nobody else gets theirs."""
+        """What was joined with what, by identity: both are kept with the answer, so that no others get theirs."""
         self._less: dict[tuple[int, int], tuple[Requirements, Requirements, Requirement]] = {}
         """The same for what is left without some values."""
         self._same: dict[Requirements, Requirements] = {}

@@ -86,7 +86,7 @@ class PlacementRules:
             return Refused(TAINTS)
         joined = self._joined.of(claim.requirements, step.requirements)
         if joined is None:
-            # A label that nobody defines yet may come with another pod; a contradiction stays one.
+            # A label that nothing defines yet may come with another pod; a contradiction stays one.
             contradicts = claim.requirements.conflicts(step.requirements)
             return Refused(REQUIREMENTS if contradicts else UNDEFINED)
         if pod_class.ports and any(port.conflicts(other) for port in pod_class.ports for other in claim.ports):

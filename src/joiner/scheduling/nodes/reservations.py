@@ -28,7 +28,7 @@ class Reservations:
         self._state = 0
         """Changes whenever some claim wants less, or wants one at all."""
         self._within_reach: dict[int, tuple[int, int]] = {}
-        """Claim to the state at which somebody asked, and what it could be given then; later it can only be less."""
+        """Claim to the state at which it was asked about, and what it could be given then; later it can only be less."""
 
     def any_free(self) -> bool:
         """Whether some reservation has one that no claim counts on."""

@@ -62,7 +62,7 @@ class Spreading:
         self._decided.append((group, step.strict.at(group.key)))
         for domain, members in self._apportioned(group, step, pod_class, positions).items():
             there = self._run.joined.only(Requirement(group.key, (domain,)))
-            # The pod takes the label for granted: that nobody but the pool speaks of it is no contradiction.
+            # The pod takes the label for granted: that only the pool speaks of it is no contradiction.
             narrowed, strict = (self._run.joined.the(asked & there) for asked in (step.requirements, step.strict))
             rest = tuple((other, counted) for other, counted in step.groups if other is not group)
             pinned = Step(narrowed, strict, step.tolerations, rest, step.marks, step.places)

@@ -214,7 +214,7 @@ class ValueGreedy(FirstFit):
 
     def _open(self, size: Size, share: Share) -> bool:
         """Open the best claim for the next pod of a size, and fill it."""
-        # What is paid for is taken at any price, so nobody needs to know what would be best on the market.
+        # What is paid for is taken at any price, so it does not matter what would be best on the market.
         costs = (None,) if self._is_paid_for(size, share) else self._best_costs(size)
         for cost in costs:
             claim = Claim(len(self.claims), size.template)

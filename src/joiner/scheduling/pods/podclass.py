@@ -219,7 +219,7 @@ def classify(pods: Iterable[Pod], volume_index: VolumeIndex, seen: frozenset[str
 def prepare(
     pod_class: PodClass, groups: Groups, vocabulary: Vocabulary, respected: bool, some_pool_is_disliked: bool
 ) -> None:
-    """Work out every step of a class. All groups it can ever own are made here, before anybody is placed."""
+    """Work out every step of a class. All groups it can ever own are made here, before a pod is placed."""
     spec = pod_class.pod.spec
     asked = wishes(spec, respected)
     selector = Requirements.of_labels(spec.node_selector, vocabulary)

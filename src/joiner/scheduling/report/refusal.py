@@ -148,12 +148,12 @@ class _Inquiry:
 
     def _too_small(self, rule: str) -> RefusalReason:
         units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), 0)
-        nobody = [
+        unknown = [
             name for name in self._asked() if not self._template.stock.capacity(name).largest(self._template.units)
         ]
-        if nobody:
-            hints = "; ".join(map(self._spelling.resource, nobody))
-            asked = {name: amount for name, amount in self._asked().items() if name in nobody}
+        if unknown:
+            hints = "; ".join(map(self._spelling.resource, unknown))
+            asked = {name: amount for name, amount in self._asked().items() if name in unknown}
             return _told(rule, self._funnel(), _amounts(asked), _amounts(dict.fromkeys(asked, 0)), hints)
         miss = self._nearest_miss(units)
         if miss is None:
@@ -277,7 +277,7 @@ class _Inquiry:
 
 
 _MILLION: Final = 1_000_000 * 1_000
-"""So many thousandths of a core nobody asks for on purpose."""
+"""No pod asks for so many thousandths of a core on purpose."""
 
 
 class _Miss(NamedTuple):

@@ -66,15 +66,15 @@ class Group:
         self.node_filter = node_filter
         self.domains: dict[str, int] = {}
         self.beyond: frozenset[str] = frozenset()
-        """Domains that no owner of the group can reach, so that whoever it keeps out elsewhere may be there."""
+        """Domains that no owner of the group can reach, so that a pod that it keeps out elsewhere may be there."""
         self.occupied = False
-        """Whether anybody is anywhere."""
+        """Whether any domain has a pod."""
         self.ranks: Mapping[str, int] = {}
         """Where several domains are as good, the one with the smaller rank is taken: the cheaper one."""
         self.pins = False
         """Whether anti-affinity settles at once for one domain for those it counts, because others of them need the rest."""
         self.pins_all = False
-        """Whether it does so for everybody it concerns."""
+        """Whether it does so for every pod it concerns."""
         self.hosts: list[int] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
@@ -94,7 +94,7 @@ class Group:
         return namespace in self.namespaces and self.selector is not None and self.selector.matches(labels)
 
     def register(self, domain: str) -> None:
-        """A domain that exists, whether or not anybody is there."""
+        """A domain that exists, whether or not a pod is there."""
         if domain not in self.domains:
             self.domains[domain] = 0
             self._moved()
@@ -212,7 +212,7 @@ class Group:
         return Requirement(self.key, (min(open_to)[1],)) if open_to else None
 
     def _anti_affinity(self, pod: Requirement, node: Requirement) -> Requirement | None:
-        # A domain that the group has never heard of has nobody in it.
+        # A domain that the group has never heard of has no pod in it.
         possible = sorted(node.values)
         if node.complement:
             possible = [*self._possible(node), *sorted(filter(node.has, self.beyond - self.domains.keys()))]

@@ -142,7 +142,7 @@ def _prices(option: PoolOption, claim: PlannedClaim, wanted: Requirements) -> It
 def _rival(problem: Problem, plan: Plan, claim: PlannedClaim, option: PoolOption) -> Rival:
     """What the pods of a claim would cost in another pool, everything else being as planned."""
     rest = settled(problem, replace(plan, claims=tuple(each for each in plan.claims if each is not claim)))
-    full = tuple(replace(node, allocatable={}) for node in rest.nodes)  # they count for topology, and take nobody
+    full = tuple(replace(node, allocatable={}) for node in rest.nodes)  # they count for topology, and take no pod
     pods = set(claim.pods)
     (pool,) = (each for each in rest.pools if each.pool.name == option.pool.name)
     waiting = tuple(pod for pod in problem.pods if pod.key in pods)

@@ -119,5 +119,5 @@ def _ordered(problem: Problem, found: Iterable[tuple[Lift, ...]]) -> tuple[Blame
 
 def _suited(spelling: Spelling, constraint: Constraint) -> Constraint:
     """If no node has the resource at all, the request should be removed: lowering it does not help."""
-    nobody = constraint.resource and not spelling.has(constraint.resource)
-    return replace(constraint, change=REMOVE) if nobody else constraint
+    unknown = constraint.resource and not spelling.has(constraint.resource)
+    return replace(constraint, change=REMOVE) if unknown else constraint

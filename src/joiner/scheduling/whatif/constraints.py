@@ -430,7 +430,7 @@ class Alike:
             return False
         known = self._known.get(id(other.spec))
         if known is None:
-            # The spec is kept with the answer, so that nobody else can get its identity meanwhile.
+            # The spec is kept with the answer, so that no other object gets its identity meanwhile.
             known = self._known[id(other.spec)] = (other.spec, kind_of(other) == self._kind)
         return known[1]
 

@@ -250,7 +250,7 @@ class PretendCloud:
             types = reserve((instance_type,), reservations) if instance_type is not None else ()
             found = supply.offered({each.name: each for each in types}, option)
             if found is None:
-                continue  # no longer sold; whoever asks for types again will not see it
+                continue  # no longer sold; the next list of types will not have it
             if self._has(*found):
                 return Sale(self._sold(claim, node_class, *found), tuple(dry))
             dry.append((found[0].name, found[1]))

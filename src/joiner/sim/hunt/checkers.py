@@ -34,7 +34,7 @@ from joiner.sim.scheduler.predicates import PodPredicates, check_placement
 from joiner.sim.world import JOINER, World
 
 IMPOSSIBLE: Final = "sim.joiner.dev/impossible"
-"""On pods that no node can ever hold: nobody expects them to run."""
+"""On pods that no node can ever hold: they are not expected to run."""
 DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 RESERVATION: Final = "capacity-reservation-id"
 MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
@@ -66,7 +66,7 @@ class Checks:
         self.violations: list[str] = []
         self._machines_of: dict[str, str] = {}
         self._deadlines: dict[tuple[str, str], float] = {}
-        """UID of a claim and what it says of its end, to when that is if the clock is set by nobody."""
+        """UID of a claim and what it says of its end, to when that is if no one sets the clock."""
         self._moves = MoveChecks(world, self._fail, self.counts)
         world.server.observers.append(self._written)
         world.cloud.machines.listen(self._machine)
@@ -223,7 +223,7 @@ class Checks:
         if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
             self.counts["relaxed minValues"] += 1
             if strict:
-                self._fail("minValues", f"nobody allowed that claim {claim.name} has fewer than its pool asks for")
+                self._fail("minValues", f"claim {claim.name} has fewer types than its pool asks for, under the policy Strict")
         reserved = any(each.get(labels.CAPACITY_TYPE) == labels.RESERVED for each in machines)
         for requirement in claim.spec.requirements:
             wanted = requirement.min_values

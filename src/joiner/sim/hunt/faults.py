@@ -28,7 +28,7 @@ class Chances(Value):
     throttled: float = 0.01
     unreachable: float = 0.01
     lost: float = 0.01
-    """It was done, and nobody heard of it."""
+    """It was done, and the answer was lost."""
     slow: float = 0.02
     stale: float = 0.3
     late: float = 0.02
@@ -96,7 +96,7 @@ class RandomFaults:
         if self._is_away("api_away", self._api_away):
             raise Unreachable("the API server does not answer")
         if call.verb in WRITES and self.strikes("conflict"):
-            raise Conflict(f"{call.kind.kind} {call.key}: somebody else was faster")
+            raise Conflict(f"{call.kind.kind} {call.key}: another writer was faster")
         if self.strikes("throttled"):
             raise Throttled("too many requests", after_s=self.some(0.1, 3.0))
         if self.strikes("unreachable"):

@@ -81,7 +81,7 @@ def hunt(seed: int, *, kind: str = "", trace: Trace | None = None) -> Outcome:
         how = worse(kind, seed)
         made = make(seed, consolidates=how.consolidates)
         return run(lambda loop: _Hunt(loop, made, seed, how, trace).play(), shuffle=Random(f"turns {seed}"))
-    except Exception as error:  # whoever hunts through many seeds must hear of it, and go on with the next
+    except Exception as error:  # a hunt through many seeds reports it, and goes on with the next
         return _broken_off(seed, error, trace)
     finally:
         if collects:
@@ -314,7 +314,7 @@ class _Hunt:
         try:
             self.world.healthy()
         except Exception as error:
-            self._found("behind everybody's back", error)
+            self._found("outside of any task", error)
         server = self.world.server
         self._most = [
             max(self._most[0], len(server.shelf(Node).objects)),

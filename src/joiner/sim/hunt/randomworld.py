@@ -132,7 +132,7 @@ class _Maker:
         self._sizes: dict[str, tuple[int, int]] = {}
         """Deployment to the fewest and the most pods it is ever scaled to."""
         self._imitable: list[str] = []
-        """Deployments whose pods fit wherever there is room, so that anybody can tell whether there is."""
+        """Deployments whose pods fit wherever there is room, so that it is easy to tell whether there is."""
         self._expires = random.random() < 0.2
         # All three take more nodes, too many where old ones go at the same time.
         self._static = features.random() < 0.4 and not self._expires

@@ -376,7 +376,7 @@ class Binder(Reconciler):
             await self._client.bind(key.namespace, key.name, node=node, uid=pod.metadata.uid)
         except (Conflict, NotFound):
             if await self._is_still_unbound(pod):
-                return  # nobody knows why; the next pass tries again
+                return  # it is not known why; the next pass tries again
         current = self._assumed.get(key)
         if current is not None and current.pod.metadata.uid == pod.metadata.uid:
             self._due.pop(key, None)

@@ -99,7 +99,7 @@ class Judge:
 
     def _about_words(self, wanted: Expectation) -> Iterator[str]:
         if wanted.event and not any(_fits(event, wanted.event) for event in self._world.server.objects(Event)):
-            yield f"nobody told of {' '.join(f'{key}={value}' for key, value in wanted.event.items())}"
+            yield f"no event {' '.join(f'{key}={value}' for key, value in wanted.event.items())}"
         for each in self._meant(str(wanted.condition.get("of", ""))):
             yield from _about_condition(each, wanted.condition)
         for each in self._meant(wanted.field.get("of", "")):

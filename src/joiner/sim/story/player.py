@@ -109,7 +109,7 @@ class _Telling:
         """From beginning to end."""
         self.world.load(self._given())
         for each in self.world.server.objects(KWOKNodeClass):
-            self.world.cloud.reservations(each)  # they are paid for from the beginning, whenever somebody asks
+            self.world.cloud.reservations(each)  # they are paid for from the beginning, whenever they are used
         self._furnish(self._story.given.cloud)
         await self.world.start()
         for held in self.world.account.reservations.values() if self.world.account is not None else ():

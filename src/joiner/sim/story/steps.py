@@ -228,7 +228,7 @@ class StepRunner:
             for machine in self._chosen(step.vanish, step.nodepool, "vanish"):
                 cloud.machines.vanish(machine.provider_id)
         else:
-            raise Unplayable(f"nobody knows how to play {step}")
+            raise Unplayable(f"there is no way to play {step}")
 
     def _befall_account(self, step: OtherCluster | PublishImages, now: datetime) -> None:
         account = self._world.account

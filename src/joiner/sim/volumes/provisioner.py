@@ -225,7 +225,7 @@ class VolumeProvisioner(Reconciler):
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         reference = volume.spec.claim_ref
         if reference is not None and reference.uid not in ("", claim.metadata.uid):
-            return  # it is somebody else's
+            return  # it belongs to another provisioner
         owned = await self._client.patch(
             volume, replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)))
         )

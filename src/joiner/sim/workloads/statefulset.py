@@ -71,7 +71,7 @@ class StatefulSets(Reconciler):
         try:
             await self._pods.make(found.metadata.uid, pod)
         except AlreadyExists:
-            return  # the cache will show it; or somebody else has the name, and then it stays theirs
+            return  # the cache will show it; or another owner has the name, and then it stays theirs
 
     async def _claim(self, template: PersistentVolumeClaim, name: str, namespace: str) -> None:
         if self._informers.get(PersistentVolumeClaim, name, namespace) is not None:

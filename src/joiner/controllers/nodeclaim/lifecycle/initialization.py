@@ -45,7 +45,7 @@ def _missing(claim: NodeClaim, node: Node | None) -> tuple[str, str] | None:
         return "NodeNotReady", f"node {node.name} is not ready"
     startup = [taint.key for taint in node.spec.taints if taints.is_among(taint, claim.spec.startup_taints)]
     if startup:
-        return "StartupTaintsExist", f"somebody has to remove the startup taints {', '.join(startup)}"
+        return "StartupTaintsExist", f"their owner has to remove the startup taints {', '.join(startup)}"
     ephemeral = [taint.key for taint in node.spec.taints if taints.is_ephemeral(taint)]
     if ephemeral:
         return "KnownEphemeralTaintsExist", f"the node still has the taints {', '.join(ephemeral)}"

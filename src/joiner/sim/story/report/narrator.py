@@ -71,7 +71,7 @@ class Narrator:
         if isinstance(thing, Deployment | StatefulSet):
             self._look_for_missing(thing.name)
         if write.actor == "user" and _is_deletion(write):
-            self.say(f"somebody deletes {thing.kind} {thing.name}")
+            self.say(f"a user deletes {thing.kind} {thing.name}")
         if isinstance(thing, Pod):
             self._pod(write.before, write.after)
         elif isinstance(thing, Node):
@@ -181,22 +181,22 @@ class Narrator:
             if not isinstance(after, PodDisruptionBudget) or not self._pods.wanted(
                 after.name
             ):  # it comes with the workload
-                self.say(f"somebody creates {after.kind} {after.name}")
+                self.say(f"a user creates {after.kind} {after.name}")
         elif getattr(before, "spec", None) != getattr(after, "spec", None):
-            self.say(f"somebody edits {after.kind} {after.name}")
+            self.say(f"a user edits {after.kind} {after.name}")
 
     def _workload(self, before: Any, after: Any) -> None:
         number = getattr(after.spec, "replicas", getattr(after.spec, "completions", None))
         if before is None:
             pods = "" if number is None else f": {counted(number, 'pod')}"
             name = after.name if isinstance(after, Deployment) else f"{after.kind} {after.name}"
-            self.say(f"somebody deploys {name}{pods}")
+            self.say(f"a user deploys {name}{pods}")
             return
         had = getattr(before.spec, "replicas", None)
         if had != getattr(after.spec, "replicas", None):
-            self.say(f"somebody scales {after.name} from {had} to {counted(number or 0, 'pod')}")
+            self.say(f"a user scales {after.name} from {had} to {counted(number or 0, 'pod')}")
         elif before.spec != after.spec:
-            self.say(f"somebody edits {after.kind} {after.name}")
+            self.say(f"a user edits {after.kind} {after.name}")
 
     def _job(self, before: Job | None, after: Job | None) -> None:
         if before is not None and after is not None and _is_done(after) and not _is_done(before):
