@@ -113,12 +113,12 @@ class Disruption(Reconciler):
         found = self._decided(deciding.EMPTY, "empty", lambda: emptiness(situation))
         for move in found.moves:
             await asyncio.sleep(VALIDATION_S)
-            later = await self._observation.situation()
-            still = still_empty(move, later)
+            async with self._commands.deciding:
+                still = still_empty(move, await self._observation.situation())
+                if still is not None:
+                    await self._start(still)
             if still is None:
                 self._rejected(move, "the nodes are no longer empty, or may not go any more")
-                return True
-            await self._start(still)
         return bool(found.moves)
 
     async def _drift(self, situation: Situation) -> bool:

@@ -223,7 +223,9 @@ class Checks:
         if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
             self.counts["relaxed minValues"] += 1
             if strict:
-                self._fail("minValues", f"claim {claim.name} has fewer types than its pool asks for, under the policy Strict")
+                self._fail(
+                    "minValues", f"claim {claim.name} has fewer types than its pool asks for, under the policy Strict"
+                )
         reserved = any(each.get(labels.CAPACITY_TYPE) == labels.RESERVED for each in machines)
         for requirement in claim.spec.requirements:
             wanted = requirement.min_values
