@@ -180,6 +180,13 @@ def test_files_have_one_purpose(path: Path) -> None:
 
 
 @every_file
+def test_a_parameter_is_named_after_what_it_is(path: Path) -> None:
+    vague = [f.name for f in functions(path) for a in (*f.args.args, *f.args.kwonlyargs) if a.arg == "each"]
+
+    assert not vague, f"{name(path)}: {vague} take a parameter `each`; a noun says what it is"
+
+
+@every_file
 def test_every_door_says_what_is_behind_it(path: Path) -> None:
     assert ast.get_docstring(tree(path)), f"{name(path)} has no docstring: say what it is for and what it never does"
 

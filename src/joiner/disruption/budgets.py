@@ -11,23 +11,23 @@ from joiner.model.nodepool import NodePool
 from joiner.state.statenode import StateNode
 
 
-def is_rebooting(each: StateNode) -> bool:
+def is_rebooting(state_node: StateNode) -> bool:
     """Whether the machine is being restarted."""
-    return each.claim is not None and holds(each.claim, REBOOTING)
+    return state_node.claim is not None and holds(state_node.claim, REBOOTING)
 
 
-def counts(each: StateNode) -> bool:
+def counts(state_node: StateNode) -> bool:
     """Whether it is one of the nodes that shares are taken of: complete, or to be complete again after a restart."""
-    if each.claim is None or each.node is None or holds(each.claim, INSTANCE_TERMINATING):
+    if state_node.claim is None or state_node.node is None or holds(state_node.claim, INSTANCE_TERMINATING):
         return False
-    return each.initialized or is_rebooting(each)
+    return state_node.initialized or is_rebooting(state_node)
 
 
-def is_away(each: StateNode, reason: str) -> bool:
+def is_away(state_node: StateNode, reason: str) -> bool:
     """Whether it uses up a budget. A node that is not ready does so for every reason but that it is broken."""
-    if each.deleting or is_rebooting(each):
+    if state_node.deleting or is_rebooting(state_node):
         return True
-    return reason != UNHEALTHY and each.node is not None and not is_ready(each.node)
+    return reason != UNHEALTHY and state_node.node is not None and not is_ready(state_node.node)
 
 
 def left(

@@ -14,12 +14,12 @@ Budgets = Mapping[str, Sequence[PodDisruptionBudget]]
 """Namespace to its disruption budgets, by name."""
 
 
-def is_out_of_reach(each: StateNode) -> bool:
+def is_out_of_reach(state_node: StateNode) -> bool:
     """Whether another controller is at work on the node: it goes, it is being restarted, or it has not come yet."""
-    if each.node is None or each.claim is None or not each.registered:
+    if state_node.node is None or state_node.claim is None or not state_node.registered:
         return True
-    going = each.deleting or each.node.metadata.deletion_timestamp is not None
-    return going or is_rebooting(each)
+    going = state_node.deleting or state_node.node.metadata.deletion_timestamp is not None
+    return going or is_rebooting(state_node)
 
 
 def pods_object(pods: Iterable[Pod], budgets: Budgets, now: datetime) -> str:
@@ -39,14 +39,14 @@ def pods_object(pods: Iterable[Pod], budgets: Budgets, now: datetime) -> str:
     return ""
 
 
-def repair_objection(each: StateNode, budgets: Budgets, now: datetime, *, bounded: bool) -> str:
+def repair_objection(state_node: StateNode, budgets: Budgets, now: datetime, *, bounded: bool) -> str:
     """Why a broken node must be left alone now; nothing if it may be repaired.
 
     The node's own do-not-disrupt does not count: a broken node serves no pod. Pods have no say once the drain has an end.
     """
-    assert each.node is not None
-    if each.node.metadata.annotations.get(labels.DO_NOT_REPAIR) == "true":
+    assert state_node.node is not None
+    if state_node.node.metadata.annotations.get(labels.DO_NOT_REPAIR) == "true":
         return f"it has the annotation {labels.DO_NOT_REPAIR}"
-    if not each.nodepool:
+    if not state_node.nodepool:
         return "its claim belongs to no NodePool"
-    return "" if bounded else pods_object(each.pods, budgets, now)
+    return "" if bounded else pods_object(state_node.pods, budgets, now)

@@ -47,19 +47,19 @@ def _within(found: Iterable[Candidate], situation: Situation, reason: str) -> li
     return Quota(situation, reason).within(each for each in by_ratio(found) if each.price.known)
 
 
-def _goes(each: StateNode) -> bool:
-    return each.deleting or (each.node is not None and is_among(DISRUPTED, each.node.spec.taints))
+def _goes(state_node: StateNode) -> bool:
+    return state_node.deleting or (state_node.node is not None and is_among(DISRUPTED, state_node.node.spec.taints))
 
 
-def _is_ranked(each: StateNode, situation: Situation, *, drifted: bool) -> bool:
-    pool = situation.pool_of(each)
-    if pool is None or each.claim is None or pool.spec.replicas is not None or _goes(each):
+def _is_ranked(state_node: StateNode, situation: Situation, *, drifted: bool) -> bool:
+    pool = situation.pool_of(state_node)
+    if pool is None or state_node.claim is None or pool.spec.replicas is not None or _goes(state_node):
         return False
-    if holds(each.claim, claimconditions.DRIFTED) != drifted:
+    if holds(state_node.claim, claimconditions.DRIFTED) != drifted:
         return False
     if not drifted and pool.spec.disruption.consolidate_after == NEVER:
         return False
-    return all(map(_is_replaceable, each.pods))
+    return all(map(_is_replaceable, state_node.pods))
 
 
 def _is_replaceable(pod: Pod) -> bool:

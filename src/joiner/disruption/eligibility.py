@@ -67,54 +67,54 @@ class Objection(Value):
     dedupe: tuple[str, ...] = ()
 
 
-def candidate(each: StateNode, situation: Situation) -> Candidate:
+def candidate(state_node: StateNode, situation: Situation) -> Candidate:
     """The node with what it costs. It must have a claim, and a pool that is there."""
-    pool = situation.pool_of(each)
+    pool = situation.pool_of(state_node)
     assert pool is not None
-    assert each.claim is not None
+    assert state_node.claim is not None
     ours = situation.rules.deletion_cost_is_ours
-    pods = tuple(pod for pod in each.pods if podrules.is_reschedulable(pod))
+    pods = tuple(pod for pod in state_node.pods if podrules.is_reschedulable(pod))
     weight = 1.0 + sum(max(0.0, eviction_cost(pod, deletion_cost_is_ours=ours)) for pod in pods)
-    price = nodeprice.of_node(each.labels, situation.catalogs.get(each.nodepool))
-    return Candidate(state=each, claim=each.claim, pool=pool, price=price, pods=pods, weight=weight)
+    price = nodeprice.of_node(state_node.labels, situation.catalogs.get(state_node.nodepool))
+    return Candidate(state=state_node, claim=state_node.claim, pool=pool, price=price, pods=pods, weight=weight)
 
 
-def objection(each: StateNode, situation: Situation, *, eventual: bool) -> str:
+def objection(state_node: StateNode, situation: Situation, *, eventual: bool) -> str:
     """Why a node may not be touched now; nothing if it may.
 
     `eventual`: whether pods have no say where the claim's terminationGracePeriod ends every drain.
     """
-    found = _of_node(each, situation)
+    found = _of_node(state_node, situation)
     if found:
         return found
-    assert each.claim is not None
-    if eventual and each.claim.spec.termination_grace_period is not None:
+    assert state_node.claim is not None
+    if eventual and state_node.claim.spec.termination_grace_period is not None:
         return ""
-    return pods_object(each.pods, situation.pod_budgets, situation.now)
+    return pods_object(state_node.pods, situation.pod_budgets, situation.now)
 
 
-def _of_node(each: StateNode, situation: Situation) -> str:
-    if each.claim is None:
+def _of_node(state_node: StateNode, situation: Situation) -> str:
+    if state_node.claim is None:
         return "it has no NodeClaim"
-    if each.node is None or not each.initialized:
+    if state_node.node is None or not state_node.initialized:
         return STARTING
-    if each.deleting or each.node.metadata.deletion_timestamp is not None:
+    if state_node.deleting or state_node.node.metadata.deletion_timestamp is not None:
         return GOING
-    if is_rebooting(each):
+    if is_rebooting(state_node):
         return "its machine is being restarted"
-    if each.claim.name in situation.queued:
+    if state_node.claim.name in situation.queued:
         return QUEUED
-    if each.claim.name in situation.nominated:
+    if state_node.claim.name in situation.nominated:
         return NOMINATED
-    if each.node.metadata.annotations.get(labels.DO_NOT_DISRUPT) == "true":
+    if state_node.node.metadata.annotations.get(labels.DO_NOT_DISRUPT) == "true":
         return f"it has the annotation {labels.DO_NOT_DISRUPT}"
-    if not each.nodepool:
+    if not state_node.nodepool:
         return "it belongs to no NodePool"
-    if each.nodepool not in situation.pools:
-        return f"NodePool {each.nodepool} is not there"
-    if each.nodepool not in situation.catalogs:
-        why = situation.unknown.get(each.nodepool, "it was not asked")
-        return f"NodePool {each.nodepool}: what it can buy is not known: {why}"
+    if state_node.nodepool not in situation.pools:
+        return f"NodePool {state_node.nodepool} is not there"
+    if state_node.nodepool not in situation.catalogs:
+        why = situation.unknown.get(state_node.nodepool, "it was not asked")
+        return f"NodePool {state_node.nodepool}: what it can buy is not known: {why}"
     return ""
 
 

@@ -152,8 +152,8 @@ def diagnose(found: Iterable[Ailment], policies: Sequence[RepairRule], now: date
     )
 
 
-def _gravity(each: Ailment) -> tuple[bool, int, datetime, str]:
-    return (each.policy.action != REPLACE, -each.policy.priority, each.since, each.condition.type)
+def _gravity(ailment: Ailment) -> tuple[bool, int, datetime, str]:
+    return (ailment.policy.action != REPLACE, -ailment.policy.priority, ailment.since, ailment.condition.type)
 
 
 def drain_bound(policy: Duration | None, claim: NodeClaim) -> Duration | None:

@@ -103,9 +103,9 @@ class Situation:
         )
         return first_plan(self.spread(question))
 
-    def pool_of(self, each: StateNode) -> NodePool | None:
+    def pool_of(self, state_node: StateNode) -> NodePool | None:
         """The pool of a node, if it is there."""
-        return self.pools.get(each.nodepool)
+        return self.pools.get(state_node.nodepool)
 
     def eviction_cost(self, pool: str) -> Duration:
         """What evicting a pod of a pool costs."""
@@ -116,13 +116,13 @@ class Situation:
         except DurationError:
             return self.rules.eviction_cost  # no node of such a pool is consolidated
 
-    def is_settling(self, each: StateNode) -> bool:
+    def is_settling(self, state_node: StateNode) -> bool:
         """Whether a node is within its pool's `consolidateAfter`: consolidation moves no pod there, and none away."""
-        pool = self.pool_of(each)
-        if pool is None or each.claim is None or pool.spec.replicas is not None:
+        pool = self.pool_of(state_node)
+        if pool is None or state_node.claim is None or pool.spec.replicas is not None:
             return False
         after = pool.spec.disruption.consolidate_after
-        return after != NEVER and after.seconds > 0 and not holds(each.claim, CONSOLIDATABLE)
+        return after != NEVER and after.seconds > 0 and not holds(state_node.claim, CONSOLIDATABLE)
 
 
 def pool_names(nodes: Iterable[StateNode]) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ AT_LIMIT: Final = "static-at-limit"
 NO_RESERVED_CAPACITY: Final = "no-reserved-capacity"
 
 
-def reservation_of(each: StateNode, vocabulary: Vocabulary) -> str:
+def reservation_of(state_node: StateNode, vocabulary: Vocabulary) -> str:
     """The reservation that a node holds a place of; empty if it holds none."""
-    reserved = each.labels.get(labels.CAPACITY_TYPE) == labels.RESERVED
-    return each.labels.get(vocabulary.reservation_id, "") if reserved else ""
+    reserved = state_node.labels.get(labels.CAPACITY_TYPE) == labels.RESERVED
+    return state_node.labels.get(vocabulary.reservation_id, "") if reserved else ""
 
 
 def is_full(catalog: Catalog) -> bool:
@@ -67,13 +67,14 @@ def _credited(market: Market, reservation: str) -> Market:
     return market if all(map(is_, types, market.types)) else market.selling(types)
 
 
-def _with_a_place(each: InstanceType, key: str, reservation: str) -> InstanceType:
-    if not any(_is_of(way, key, reservation) for way in each.offerings):
-        return each
+def _with_a_place(instance_type: InstanceType, key: str, reservation: str) -> InstanceType:
+    if not any(_is_of(way, key, reservation) for way in instance_type.offerings):
+        return instance_type
     ways = tuple(
-        replace(way, available=way.available + 1) if _is_of(way, key, reservation) else way for way in each.offerings
+        replace(way, available=way.available + 1) if _is_of(way, key, reservation) else way
+        for way in instance_type.offerings
     )
-    return replace(each, offerings=ways)
+    return replace(instance_type, offerings=ways)
 
 
 def _is_of(offering: Offering, key: str, reservation: str) -> bool:

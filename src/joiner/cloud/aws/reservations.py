@@ -60,15 +60,15 @@ def _problem(raw: Mapping[str, Any], kind: str, criteria: str) -> str:
     return "" if criteria in ("open", "targeted") else f"reservations that match by {criteria} are not known"
 
 
-def matches(term: CapacityReservationSelectorTerm, each: Described) -> bool:
+def matches(term: CapacityReservationSelectorTerm, described: Described) -> bool:
     """Whether a term means a reservation."""
-    found = each.reservation
+    found = described.reservation
     return (
         term.id in ("", found.id)
         and term.instance_type in ("", found.instance_type)
         and term.owner_id in ("", found.owner_id)
         and term.criteria in ("", found.instance_match_criteria)
-        and tags_match(term.tags, each.tags)
+        and tags_match(term.tags, described.tags)
     )
 
 

@@ -174,16 +174,16 @@ class CommandQueue(Reconciler):
             raise NotFound("none of the nodes could be tainted")
         return replace(command, candidates=tuple(kept))
 
-    async def _mark(self, each: StateNode, reason: str) -> None:
-        assert each.node is not None
-        assert each.claim is not None
-        node = await self._client.get(Node, each.node.name)
-        if node.metadata.uid != each.node.metadata.uid:
+    async def _mark(self, state_node: StateNode, reason: str) -> None:
+        assert state_node.node is not None
+        assert state_node.claim is not None
+        node = await self._client.get(Node, state_node.node.name)
+        if node.metadata.uid != state_node.node.metadata.uid:
             raise NotFound(f"Node {node.name} is another one by now")
         closed = replace(node.spec, taints=taints.merged(node.spec.taints, (taints.DISRUPTED,)))
         await self._client.patch(node, replace(node, spec=closed), locked=True)
-        claim = await self._client.get(NodeClaim, each.claim.name)
-        if claim.metadata.uid != each.claim.metadata.uid or claimconditions.is_leaving(claim):
+        claim = await self._client.get(NodeClaim, state_node.claim.name)
+        if claim.metadata.uid != state_node.claim.metadata.uid or claimconditions.is_leaving(claim):
             raise NotFound(f"NodeClaim {claim.name} is going already")
         edit = StatusEdit(claim, self._clock.now())
         edit.true(DISRUPTION_REASON, reason=reason)
@@ -273,14 +273,14 @@ class CommandQueue(Reconciler):
         else:
             self._recorder.publish(claim, "DisruptionLaunching", "it is launched to take the place of other nodes")
 
-    async def _delete(self, each: StateNode, running: _Running) -> None:
-        assert each.claim is not None
-        name, command = each.claim.name, running.command
+    async def _delete(self, state_node: StateNode, running: _Running) -> None:
+        assert state_node.claim is not None
+        name, command = state_node.claim.name, running.command
         if name in running.deleted:
             return
         try:
             claim = await self._client.get(NodeClaim, name)
-            if claim.metadata.uid == each.claim.metadata.uid and not claimconditions.is_leaving(claim):
+            if claim.metadata.uid == state_node.claim.metadata.uid and not claimconditions.is_leaving(claim):
                 claim = await hurried(self._client, claim, command.bound, self._clock.now())
                 await self._client.delete(NodeClaim, name, uid=claim.metadata.uid)
         except NotFound:
@@ -288,13 +288,15 @@ class CommandQueue(Reconciler):
         running.deleted.add(name)
         message = f"disrupted for reason {command.reason}"
         message += f": {command.message}" if command.message else ""
-        for thing in (each.node, each.claim):
+        for thing in (state_node.node, state_node.claim):
             if thing is not None:
                 self._recorder.publish(thing, "DisruptionTerminating", message)
-        pool = self._informers.get(NodePool, each.nodepool) if command.consolidation_type else None
-        count_disrupted(self._metrics, each.claim, command.reason.lower(), pods=each.pods, consolidating=pool)
+        pool = self._informers.get(NodePool, state_node.nodepool) if command.consolidation_type else None
+        count_disrupted(
+            self._metrics, state_node.claim, command.reason.lower(), pods=state_node.pods, consolidating=pool
+        )
         if command.condition:
-            count_unhealthy(self._metrics, each.claim, command.condition, command.bound)
+            count_unhealthy(self._metrics, state_node.claim, command.condition, command.bound)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -316,11 +318,11 @@ class CommandQueue(Reconciler):
                 self._recorder.publish(thing, "DisruptionBlocked", f"it could not be replaced: {problem}")
             self._free(each)
 
-    def _free(self, each: StateNode) -> None:
-        if each.node is not None:
-            self.wake(Key(_NODE, each.node.name))
-        if each.claim is not None:
-            self.wake(Key(_CLAIM, each.claim.name))
+    def _free(self, state_node: StateNode) -> None:
+        if state_node.node is not None:
+            self.wake(Key(_NODE, state_node.node.name))
+        if state_node.claim is not None:
+            self.wake(Key(_CLAIM, state_node.claim.name))
 
     async def _free_node(self, name: str) -> None:
         """Remove our taint from a node that no controller means to remove."""

@@ -39,32 +39,32 @@ class StaticDrift:
                 begun = await self._replace(each, pool, situation, tell) or begun
         return begun
 
-    async def _replace(self, each: Candidate, pool: NodePool, situation: Situation, tell: Tell) -> bool:
+    async def _replace(self, candidate: Candidate, pool: NodePool, situation: Situation, tell: Tell) -> bool:
         catalog = situation.catalogs[pool.name]
         if terminatefirst.is_full(catalog):
-            reservation = terminatefirst.reservation_of(each.state, self._vocabulary)
+            reservation = terminatefirst.reservation_of(candidate.state, self._vocabulary)
             helps = bool(reservation) and terminatefirst.offers(catalog, reservation)
             problem = f"nothing is left of the reservations that NodePool {pool.name} can buy from"
             because = terminatefirst.NO_RESERVED_CAPACITY
-            return await self._first(each, pool, because, problem, situation, tell, helps=helps)
+            return await self._first(candidate, pool, because, problem, situation, tell, helps=helps)
         limit = pool.spec.limits.get(NODES)
         granted = self._cluster.reserve(pool.name, 1, None if limit is None else limit // MILLI)
         if not granted:
             problem = f"the limit of NodePool {pool.name} leaves no room for another node"
-            return await self._first(each, pool, terminatefirst.AT_LIMIT, problem, situation, tell, helps=True)
+            return await self._first(candidate, pool, terminatefirst.AT_LIMIT, problem, situation, tell, helps=True)
         try:
-            return await self._commands.start(_command(each, REPLACE, pool))
+            return await self._commands.start(_command(candidate, REPLACE, pool))
         finally:
             self._cluster.release(pool.name, granted)
 
-    def _blocked(self, each: Candidate, problem: str, tell: Tell) -> bool:
+    def _blocked(self, candidate: Candidate, problem: str, tell: Tell) -> bool:
         message = f"it has drifted and cannot be replaced: {problem}"
-        tell(Decision(objections=(Objection(message=message, nodes=(each.state,), dedupe=(DRIFTED,)),)))
+        tell(Decision(objections=(Objection(message=message, nodes=(candidate.state,), dedupe=(DRIFTED,)),)))
         return False
 
     async def _first(
         self,
-        each: Candidate,
+        candidate: Candidate,
         pool: NodePool,
         because: str,
         problem: str,
@@ -76,11 +76,11 @@ class StaticDrift:
         """Let the node go before its replacement is there, where that is wanted and helps; if not, tell why it stays."""
         usable = is_true(pool.status.conditions, READY) and pool.metadata.deletion_timestamp is None
         if not helps or not usable:
-            return self._blocked(each, problem, tell)
+            return self._blocked(candidate, problem, tell)
         if not situation.rules.terminate_first_drift:
             hint = "the feature gate TerminateFirstDrift would let it go first"
-            return self._blocked(each, f"{problem}; {hint}", tell)
-        if not await self._commands.start(_command(each, TERMINATE_FIRST)):
+            return self._blocked(candidate, f"{problem}; {hint}", tell)
+        if not await self._commands.start(_command(candidate, TERMINATE_FIRST)):
             return False
         self._metrics.voluntary_disruption_terminate_first_decisions_total.labels(
             nodepool=pool.name, reason=DRIFTED.lower(), terminate_first_reason=because
@@ -88,5 +88,5 @@ class StaticDrift:
         return True
 
 
-def _command(each: Candidate, how: str, replicas: NodePool | None = None) -> Command:
-    return Command(reason=DRIFTED, candidates=(each.state,), replicas=replicas, decision=how)
+def _command(candidate: Candidate, how: str, replicas: NodePool | None = None) -> Command:
+    return Command(reason=DRIFTED, candidates=(candidate.state,), replicas=replicas, decision=how)

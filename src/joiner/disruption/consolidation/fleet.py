@@ -97,12 +97,17 @@ class Fleet:
             )
         )
 
-    def _is_place(self, each: StateNode) -> bool:
-        if self._pools and each.nodepool not in self._pools:
+    def _is_place(self, state_node: StateNode) -> bool:
+        if self._pools and state_node.nodepool not in self._pools:
             return False
-        if each.deleting or not each.initialized or each.node is None or not is_ready(each.node):
+        if (
+            state_node.deleting
+            or not state_node.initialized
+            or state_node.node is None
+            or not is_ready(state_node.node)
+        ):
             return False
-        return not self.situation.is_settling(each)
+        return not self.situation.is_settling(state_node)
 
     def _count(self, question: Problem) -> None:
         ours = self.situation.rules.deletion_cost_is_ours

@@ -131,14 +131,16 @@ def _candidates(situation: Situation, pools: PartName = ()) -> tuple[list[Candid
     """The nodes that may be consolidated, of these pools if any are named, and what is to be told of others."""
     told: list[Objection] = []
 
-    def wanted(each: StateNode) -> bool:
-        if pools and each.nodepool not in pools:
+    def wanted(state_node: StateNode) -> bool:
+        if pools and state_node.nodepool not in pools:
             return False
-        why = _unconsolidatable(each, situation)
+        why = _unconsolidatable(state_node, situation)
         if why is None:
             return True
         if why:
-            told.append(Objection(message=f"it is not consolidated: {why}", nodes=(each,), reason="Unconsolidatable"))
+            told.append(
+                Objection(message=f"it is not consolidated: {why}", nodes=(state_node,), reason="Unconsolidatable")
+            )
         return False
 
     found, refused = candidates(situation, wanted, eventual=False)
@@ -146,29 +148,35 @@ def _candidates(situation: Situation, pools: PartName = ()) -> tuple[list[Candid
     return sorted(ours, key=lambda each: each.name), [*refused, *told]
 
 
-def _unconsolidatable(each: StateNode, situation: Situation) -> str | None:
+def _unconsolidatable(state_node: StateNode, situation: Situation) -> str | None:
     """Why a node is none for consolidation; nothing to tell where that will change by itself. None if it is one."""
-    pool = situation.pool_of(each)
-    if pool is None or each.claim is None or each.node is None or each.deleting or not each.initialized:
+    pool = situation.pool_of(state_node)
+    if (
+        pool is None
+        or state_node.claim is None
+        or state_node.node is None
+        or state_node.deleting
+        or not state_node.initialized
+    ):
         return ""
     if pool.spec.replicas is not None:
         return ""
     if pool.spec.disruption.consolidate_after == NEVER:
         return f"NodePool {pool.name} has consolidateAfter Never"
     if pool.spec.disruption.consolidation_policy == "WhenEmpty":
-        return f"NodePool {pool.name} has the policy WhenEmpty, and it is not empty" if _is_used(each) else ""
+        return f"NodePool {pool.name} has the policy WhenEmpty, and it is not empty" if _is_used(state_node) else ""
     if problem := eviction_cost_problem(pool):
         return f"NodePool {pool.name}: {problem}"
     for key in (labels.INSTANCE_TYPE, labels.CAPACITY_TYPE, labels.ZONE):
-        if not each.labels.get(key):
+        if not state_node.labels.get(key):
             return f"it has no label {key}, so its price is not known"
-    if pool.name in situation.catalogs and not of_node(each.labels, situation.catalogs[pool.name]).known:
-        return f"the provider does not tell a price of {each.labels[labels.INSTANCE_TYPE]} there"
-    return None if holds(each.claim, CONSOLIDATABLE) else ""
+    if pool.name in situation.catalogs and not of_node(state_node.labels, situation.catalogs[pool.name]).known:
+        return f"the provider does not tell a price of {state_node.labels[labels.INSTANCE_TYPE]} there"
+    return None if holds(state_node.claim, CONSOLIDATABLE) else ""
 
 
-def _is_used(each: StateNode) -> bool:
-    return any(podrules.is_reschedulable(pod) for pod in each.pods)
+def _is_used(state_node: StateNode) -> bool:
+    return any(podrules.is_reschedulable(pod) for pod in state_node.pods)
 
 
 class _Search:
@@ -384,10 +392,10 @@ class _Search:
             self._count((self._fleet.candidates[n] for n in numbers), answer.scores, approved=False)
         return answer
 
-    def _stays(self, each: Candidate, message: str, most: float = float("inf")) -> None:
-        self.reasons[each.name] = StayReason(message=message, most=most)
+    def _stays(self, candidate: Candidate, message: str, most: float = float("inf")) -> None:
+        self.reasons[candidate.name] = StayReason(message=message, most=most)
         self.objections.append(
-            Objection(message=f"it is not consolidated: {message}", nodes=(each.state,), reason="Unconsolidatable")
+            Objection(message=f"it is not consolidated: {message}", nodes=(candidate.state,), reason="Unconsolidatable")
         )
 
     def _seems_to_pay(self, gone: list[int], hosting: Hosting, avoid: Mask, raised: float) -> bool:

@@ -55,40 +55,46 @@ def static_drift(situation: Situation) -> tuple[dict[str, list[Candidate]], Deci
     return chosen, Decision(objections=(*refused, *quota.objections(found)))
 
 
-def _drifted(each: StateNode, situation: Situation, *, static: bool) -> bool:
-    pool = situation.pool_of(each)
+def _drifted(state_node: StateNode, situation: Situation, *, static: bool) -> bool:
+    pool = situation.pool_of(state_node)
     is_static = pool is not None and pool.spec.replicas is not None
-    return each.claim is not None and is_static == static and holds(each.claim, claimconditions.DRIFTED)
+    return state_node.claim is not None and is_static == static and holds(state_node.claim, claimconditions.DRIFTED)
 
 
-def _order(each: Candidate) -> tuple[bool, datetime, str]:
-    told = find(each.claim.status.conditions, claimconditions.DRIFTED)
+def _order(candidate: Candidate) -> tuple[bool, datetime, str]:
+    told = find(candidate.claim.status.conditions, claimconditions.DRIFTED)
     since = told.last_transition_time if told is not None else None
-    return (bool(each.pods), since or _ALWAYS, each.name)
+    return (bool(candidate.pods), since or _ALWAYS, candidate.name)
 
 
-def _moved(each: Candidate, situation: Situation, effort: Effort | None) -> tuple[Move | None, str]:
-    tried = _tried(each, situation, situation.options, effort)
+def _moved(candidate: Candidate, situation: Situation, effort: Effort | None) -> tuple[Move | None, str]:
+    tried = _tried(candidate, situation, situation.options, effort)
     if not tried.obstacle:
         decision = REPLACE if tried.replacements else DELETE
-        return Move(reason=DRIFTED, decision=decision, candidates=(each,), tried=tried, claims=tried.replacements), ""
-    reservation = terminatefirst.reservation_of(each.state, situation.rules.vocabulary)
+        return Move(
+            reason=DRIFTED, decision=decision, candidates=(candidate,), tried=tried, claims=tried.replacements
+        ), ""
+    reservation = terminatefirst.reservation_of(candidate.state, situation.rules.vocabulary)
     if reservation and situation.rules.terminate_first_drift:
         freed = terminatefirst.credited(situation.options, reservation)
         if freed is not situation.options:
-            later = _tried(each, situation, freed, effort)
+            later = _tried(candidate, situation, freed, effort)
             if not later.obstacle:
                 because = terminatefirst.NO_RESERVED_CAPACITY
                 return Move(
-                    reason=DRIFTED, decision=TERMINATE_FIRST, candidates=(each,), tried=later, first_because=because
+                    reason=DRIFTED,
+                    decision=TERMINATE_FIRST,
+                    candidates=(candidate,),
+                    tried=later,
+                    first_because=because,
                 ), ""
     return None, tried.obstacle
 
 
 def _tried(
-    each: Candidate, situation: Situation, options: tuple[PoolOption, ...], effort: Effort | None
+    candidate: Candidate, situation: Situation, options: tuple[PoolOption, ...], effort: Effort | None
 ) -> SimulatedPlan:
-    gone = (each.state,)
+    gone = (candidate.state,)
     question = question_without(
         gone,
         situation.snapshot,

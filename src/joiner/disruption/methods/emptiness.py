@@ -38,8 +38,8 @@ def _empty(situation: Situation) -> tuple[list[Candidate], list[Objection]]:
     return by_ratio(each for each in found if each.empty and each.name not in situation.buffered), refused
 
 
-def _is_considered(each: StateNode, situation: Situation) -> bool:
-    pool = situation.pool_of(each)
-    if pool is None or each.claim is None or pool.spec.replicas is not None:
+def _is_considered(state_node: StateNode, situation: Situation) -> bool:
+    pool = situation.pool_of(state_node)
+    if pool is None or state_node.claim is None or pool.spec.replicas is not None:
         return False
-    return pool.spec.disruption.consolidate_after != NEVER and holds(each.claim, CONSOLIDATABLE)
+    return pool.spec.disruption.consolidate_after != NEVER and holds(state_node.claim, CONSOLIDATABLE)

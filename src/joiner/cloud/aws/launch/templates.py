@@ -103,10 +103,10 @@ def block_devices(node_class: EC2NodeClass) -> list[dict[str, Any]]:
     ]
 
 
-def _mapping(each: BlockDeviceMapping) -> dict[str, Any]:
-    made: dict[str, Any] = {"DeviceName": each.device_name} if each.device_name else {}
-    if each.ebs is not None:
-        ebs = each.ebs
+def _mapping(mapping: BlockDeviceMapping) -> dict[str, Any]:
+    made: dict[str, Any] = {"DeviceName": mapping.device_name} if mapping.device_name else {}
+    if mapping.ebs is not None:
+        ebs = mapping.ebs
         size = ebs.size
         given = {
             "DeleteOnTermination": ebs.delete_on_termination,

@@ -83,8 +83,12 @@ def _places(value: list[dict[str, object]]) -> list[tuple[object, object]]:
     return [(each.get("networkCardIndex"), each.get("deviceIndex")) for each in value]
 
 
-def _primary(each: dict[str, object]) -> bool:
-    return (each.get("networkCardIndex"), each.get("deviceIndex"), each.get("interfaceType")) == (0, 0, "interface")
+def _primary(interface: dict[str, object]) -> bool:
+    return (interface.get("networkCardIndex"), interface.get("deviceIndex"), interface.get("interfaceType")) == (
+        0,
+        0,
+        "interface",
+    )
 
 
 INTERFACES: Final = (

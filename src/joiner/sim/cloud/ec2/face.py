@@ -217,26 +217,26 @@ def _reservations(account: Account, parameters: Parameters) -> Answer:
     }
 
 
-def _state(account: Account, each: CapacityReservation) -> str:
-    return "cancelled" if each.cancelled else "expired" if account.ended(each) else "active"
+def _state(account: Account, reservation: CapacityReservation) -> str:
+    return "cancelled" if reservation.cancelled else "expired" if account.ended(reservation) else "active"
 
 
-def _reservation(account: Account, each: CapacityReservation) -> dict[str, Any]:
+def _reservation(account: Account, reservation: CapacityReservation) -> dict[str, Any]:
     return {
-        "CapacityReservationId": each.id,
-        "OwnerId": each.owner,
-        "InstanceType": each.type,
+        "CapacityReservationId": reservation.id,
+        "OwnerId": reservation.owner,
+        "InstanceType": reservation.type,
         "InstancePlatform": "Linux/UNIX",
-        "AvailabilityZone": each.zone,
+        "AvailabilityZone": reservation.zone,
         "Tenancy": "default",
-        "TotalInstanceCount": each.count,
-        "AvailableInstanceCount": account.left(each),
-        "State": _state(account, each),
-        "InstanceMatchCriteria": each.criteria,
-        "ReservationType": each.kind,
-        "Interruptible": each.interruptible,
-        "Tags": _written(each.tags),
-        **({"EndDate": each.end, "EndDateType": "limited"} if each.end else {"EndDateType": "unlimited"}),
+        "TotalInstanceCount": reservation.count,
+        "AvailableInstanceCount": account.left(reservation),
+        "State": _state(account, reservation),
+        "InstanceMatchCriteria": reservation.criteria,
+        "ReservationType": reservation.kind,
+        "Interruptible": reservation.interruptible,
+        "Tags": _written(reservation.tags),
+        **({"EndDate": reservation.end, "EndDateType": "limited"} if reservation.end else {"EndDateType": "unlimited"}),
     }
 
 
