@@ -290,3 +290,15 @@ def test_a_story_that_is_not_there_is_an_error_of_the_input() -> None:
     result = CliRunner().invoke(cli, ["simulate", "nosuch.yaml"])
 
     assert (result.exit_code, "nosuch.yaml: cannot be read: No such file" in result.output) == (1, True)
+
+
+def test_a_folder_of_manifests_is_answered_with_the_story_to_write(tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text("apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod\n")
+
+    folder = simulate(str(tmp_path))
+    file = simulate(str(tmp_path / "pods.yaml"))
+
+    assert (folder.exit_code, file.exit_code) == (1, 1)
+    assert "has no story.yaml" in folder.output
+    assert "given: {manifests: [" in folder.output
+    assert "found 2; Kubernetes objects are named in one: given: {manifests: [FILE or FOLDER]}" in file.output

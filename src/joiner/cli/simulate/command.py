@@ -42,6 +42,11 @@ Exit codes:
   130  a hunt was stopped from the keyboard: what it found until then is shown
 """
 
+_OF_MANIFESTS = (
+    "simulate plays a story, one YAML document; of manifests in a folder it is {story: my manifests, given: {manifests: [folder]}, for: 2h}"
+    " (docs/guide/stories.md)"
+)
+
 
 class _Span(click.ParamType[Duration]):
     """A duration on the command line."""
@@ -137,6 +142,8 @@ def _refuse_idle_options(hunts: bool, of_stories: dict[str, Any], of_hunts: dict
 
 def _read(path: Path, catalogue: str | None) -> Story:
     file = path / "story.yaml" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise click.ClickException(output.safe(f"{path}: has no story.yaml. {_OF_MANIFESTS}"))
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:

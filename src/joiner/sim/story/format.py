@@ -348,7 +348,8 @@ def read(text: str, source: str, folder: Path) -> Story:
     if not loaded.documents:
         raise StoryError([f"{source}: there is nothing in it; a story has the parts {', '.join(_PARTS)}"])
     if len(loaded.documents) != 1:
-        raise StoryError([f"{source}: a story is one document, found {len(loaded.documents)}"])
+        found = f"{source}: a story is one document, found {len(loaded.documents)}"
+        raise StoryError([f"{found}; Kubernetes objects are named in one: given: {{manifests: [FILE or FOLDER]}}"])
     return _Reader(loaded.documents[0], folder).story()
 
 
