@@ -43,8 +43,8 @@ Exit codes:
 """
 
 _OF_MANIFESTS = (
-    "simulate plays a story, one YAML document; of manifests in a folder it is {story: my manifests, given: {manifests: [folder]}, for: 2h}"
-    " (docs/guide/stories.md)"
+    "simulate plays a story, one YAML document; of manifests in a folder it is"
+    " {story: my manifests, given: {manifests: [folder]}, for: 2h} (docs/guide/stories.md)"
 )
 
 
