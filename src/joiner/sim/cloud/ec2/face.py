@@ -38,9 +38,16 @@ class Ec2Face:
         self.after: Callable[[str, Parameters], None] = _nothing
         """May raise in the place of an answer, although the effect has taken place."""
 
+    @staticmethod
+    def judge(service: str, operation: str, parameters: Parameters, answer: Answer | None) -> str:
+        """What is wrong with a request or an answer. Tests ask the models of the SDK, which users may not have installed."""
+        return ""
+
     async def call(self, service: str, operation: str, /, **parameters: Any) -> Answer:
         """One call."""
         self.calls.append((service, operation, parameters))
+        if problem := self.judge(service, operation, parameters, None):
+            raise AwsError("InvalidParameter", problem)
         cloud, word = self.account.cloud, WORDS.get(operation, "other")
         await self._way(word, cloud.meddler.before)
         self.before(operation, parameters)
@@ -52,6 +59,7 @@ class Ec2Face:
         if operation == "receive_message":
             await queue.arrival(self.account, parameters)
         answer = known(self.account, parameters)
+        self.judge(service, operation, parameters, answer)
         cloud.trace.record(cloud.clock.monotonic(), "cloud", operation, "call", _about(parameters))
         await self._way(word, cloud.meddler.after)
         self.after(operation, parameters)
