@@ -10,7 +10,7 @@ from joiner.cloud.errors import Transient
 from joiner.model import labels
 from joiner.sim.cloud.ec2 import checks, fleet, queue
 from joiner.sim.cloud.ec2.descriptions import description
-from joiner.sim.cloud.ec2.world import Account, CapacityReservation, Machine
+from joiner.sim.cloud.ec2.world import ACCOUNT, Account, CapacityReservation, Machine
 
 Parameters = Mapping[str, Any]
 WORDS: Final[Mapping[str, str]] = {
@@ -54,6 +54,9 @@ class Ec2Face:
         known = _OPERATIONS.get((service, operation))
         if known is None:
             raise AwsError("InvalidAction", f"the pretend account does not answer {service} {operation}")
+        account = self.account
+        if code := account.refused.get(operation) or account.refused.get("*"):
+            raise AwsError(code, f"AWS refuses {service}:{operation} to arn:aws:iam::{ACCOUNT}:role/joiner")
         if parameters.get("DryRun"):
             raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
         if operation == "receive_message":
