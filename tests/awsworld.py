@@ -1,4 +1,4 @@
-"""A pretend AWS account for tests: the EC2 face on virtual time, every request and answer checked against botocore's models."""
+"""A pretend AWS account for tests: the EC2 face on virtual time, provider and classes, without an API server."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,11 +7,7 @@ from functools import cache
 from random import Random
 from typing import Any, TypeVar
 
-import botocore.session
-from botocore import xform_name
-from botocore.validate import ParamValidator
-
-from joiner.cloud.aws.api import Answer, AwsApi
+from joiner.cloud.aws.api import AwsApi
 from joiner.cloud.aws.inventory import LiveInventory
 from joiner.cloud.aws.live import LiveAwsProvider
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
@@ -40,32 +36,6 @@ SPEC: dict[str, Any] = {
 }
 
 
-@cache
-def _models(service: str) -> dict[str, Any]:
-    model = botocore.session.get_session().get_service_model(service)
-    return {xform_name(name): model.operation_model(name) for name in model.operation_names}
-
-
-class Validated:
-    """An API whose requests and answers have the shapes that AWS defines."""
-
-    def __init__(self, api: AwsApi) -> None:
-        self._api = api
-
-    async def call(self, service: str, operation: str, /, **parameters: Any) -> Answer:
-        model = _models(service)[operation]
-        _check(parameters, model.input_shape, f"request of {operation}")
-        answer = await self._api.call(service, operation, **parameters)
-        if model.output_shape is not None:
-            _check(answer, model.output_shape, f"answer of {operation}")
-        return answer
-
-
-def _check(value: Any, shape: Any, what: str) -> None:
-    report = ParamValidator().validate(value, shape)
-    assert not report.has_errors(), f"{what}: {report.generate_report()}"
-
-
 class AwsWorld:
     """An account, a provider over it, and EC2NodeClasses in memory."""
 
@@ -76,7 +46,7 @@ class AwsWorld:
         self.cloud = PretendCloud(clock=self.clock, random=Random(0), trace=Trace(), pace=pace)
         self.account: Account = account(_sold(), REGION, self.cloud)
         self.face = Ec2Face(self.account)
-        self.api = Validated(self.face)
+        self.api: AwsApi = self.face
         self.classes: dict[str, EC2NodeClass] = {}
         self.settings = AwsSettings(cluster_name="prod", region=REGION, **{"disable_dry_run": True, **changes})
         self.provider = self.connect()

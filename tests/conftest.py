@@ -1,9 +1,14 @@
 """Settings of the whole suite."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+from tests import awsmodels
 from tests.realcluster import real_cluster
+
+from joiner.sim.cloud.ec2.face import Ec2Face
 
 __all__ = ["real_cluster"]
 
@@ -19,3 +24,13 @@ for name, derandomize in (("joiner", True), ("explore", False)):
         print_blob=True,
     )
 settings.load_profile("explore" if os.environ.get("JOINER_EXPLORE") else "joiner")
+
+pytest.MonkeyPatch().setattr(Ec2Face, "judge", staticmethod(awsmodels.judge))
+
+
+@pytest.fixture(autouse=True)
+def requests_are_such_as_aws_defines() -> Iterator[None]:
+    """A request that AWS would not understand fails the test, even if a controller takes the refusal and goes on."""
+    awsmodels.FOUND.clear()
+    yield
+    assert not awsmodels.FOUND, awsmodels.FOUND

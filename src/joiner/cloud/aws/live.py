@@ -91,7 +91,8 @@ class LiveAwsProvider(AwsProvider):
         """The cluster as EKS describes it, asked for again after five minutes."""
         now = self._clock.monotonic()
         if self._facts is None or now - self._facts[0] >= _CLUSTER_S or self._facts[1].problem:
-            self._facts = (now, await clusterfacts.describe(self._api, self._settings))
+            before = self._facts[1] if self._facts is not None else None
+            self._facts = (now, await clusterfacts.describe(self._api, self._settings, before))
         return self._facts[1]
 
     def _known_cluster(self) -> ClusterFacts:

@@ -14,7 +14,7 @@ from joiner.cloud.aws.nodeclass.hash import HASH, HASH_VERSION, VERSION
 from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
 from joiner.model.codec import decode
-from joiner.model.conditions import is_true
+from joiner.model.conditions import find, is_true
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.observe.events import REASONS
@@ -60,6 +60,26 @@ def test_a_class_gets_finalizer_hash_and_status(cluster: Cluster) -> None:
     assert is_true(made.status.conditions, "Ready")
     version = made.metadata.resource_version
     assert cluster.reconcile().metadata.resource_version == version
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["later", "at a start"])
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "ExpiredToken", "AccessDeniedException"])
+def test_a_class_keeps_its_hash_while_eks_does_not_say_what_goes_into_it(
+    cluster: Cluster, restarted: bool, code: str
+) -> None:
+    cluster.create(EC2NodeClass, "default", spec=SPEC)
+    before = cluster.reconcile()
+    cluster.account.refused["describe_cluster"] = code
+    cluster.forward(timedelta(minutes=6))
+    if restarted:
+        cluster.provider = cluster.connect()
+    after = cluster.reconcile()
+
+    assert after.metadata.annotations[HASH] == before.metadata.annotations[HASH]
+    condition = find(after.status.conditions, "AMIsReady")
+    assert condition is not None
+    expected = ("Unknown", "AWSUnavailable") if code == "RequestLimitExceeded" else ("False", "Unauthorized")
+    assert (condition.status, condition.reason) == (expected if restarted else ("True", "AMIsReady"))
 
 
 def test_taking_over_from_karpenter_rewrites_its_hashes_and_nothing_drifts(cluster: Cluster) -> None:

@@ -163,7 +163,7 @@ def test_what_is_wrong_is_said_with_cause_and_fix(
 
 
 def test_a_dry_run_changes_nothing_and_its_classes_are_ready(world: AwsWorld) -> None:
-    world.api = ReadOnly(world.face)  # type: ignore[assignment]
+    world.api = ReadOnly(world.face)
     world.provider = world.connect()
     made = world.put()
 

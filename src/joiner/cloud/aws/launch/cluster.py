@@ -2,7 +2,7 @@
 
 from joiner.cloud.aws.api import AwsApi, AwsError
 from joiner.cloud.aws.settings import AwsSettings
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 
 
 class ClusterFacts(Value):
@@ -15,21 +15,30 @@ class ClusterFacts(Value):
     dns: str = ""
     kubernetes: str = ""
     """The minor version, like 1.33."""
-    problem: str = ""
-    """Why the cluster could not be asked for; empty when it could."""
+    code: str = ""
+    """With which code AWS refused to describe the cluster when it was asked last; empty when it did not."""
+    message: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why the cluster could not be described."""
+        return f"{self.code}: {self.message}" if self.code else ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether EKS has ever described it, or the settings say what a hash needs."""
+        return bool(self.ca_bundle) or not self.code
 
 
-async def describe(api: AwsApi, settings: AwsSettings) -> ClusterFacts:
-    """What EKS says of the cluster; what the settings say counts more."""
+async def describe(api: AwsApi, settings: AwsSettings, before: ClusterFacts | None = None) -> ClusterFacts:
+    """What EKS says of the cluster, or what it said before; what the settings say counts more."""
     try:
         answer = await api.call("eks", "describe_cluster", name=settings.cluster_name)
     except AwsError as error:
-        return ClusterFacts(
-            name=settings.cluster_name,
-            endpoint=settings.cluster_endpoint,
-            ca_bundle=settings.cluster_ca_bundle,
-            problem=str(error),
+        known = before or ClusterFacts(
+            name=settings.cluster_name, endpoint=settings.cluster_endpoint, ca_bundle=settings.cluster_ca_bundle
         )
+        return replace(known, code=error.code, message=error.message)
     told = answer.get("cluster") or {}
     network = told.get("kubernetesNetworkConfig") or {}
     cidr = network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr") or ""

@@ -134,6 +134,7 @@ class NodeClassController:
         cluster = await self._cluster()
         aliased = [term.alias for term in made.spec.ami_selector_terms if term.alias]
         if aliased and not cluster.kubernetes:
+            _raise_if_refused(cluster)
             raise _Failed(
                 "KubernetesVersionUnknown",
                 f"EKS does not say the version of the cluster: {cluster.problem}; check CLUSTER_NAME and AWS_REGION",
@@ -212,6 +213,7 @@ class NodeClassController:
             raise _Failed("InvalidKubeletConfiguration", "; ".join(wrong))
         cluster = await self._cluster()
         if made.spec.family == "AL2023" and not cluster.service_cidr:
+            _raise_if_refused(cluster)
             message = f"AL2023 needs the range of service addresses, which EKS does not tell: {cluster.problem}"
             raise _Failed("ClusterCIDRResolutionFailed", message)
         standing = {kind: find(made.status.conditions, kind) for kind in _NEEDED}
@@ -262,24 +264,27 @@ class NodeClassController:
             await client.patch_status(node_class, made, locked=True)
 
     async def _stamped(self, client: Client, node_class: EC2NodeClass, claims: Iterable[NodeClaim]) -> EC2NodeClass:
-        """Hash and finalizer. A hash of another version, Karpenter's too, is rewritten on claims first, so that none drifts."""
-        cluster = await self._cluster()
-        current = classhash.node_class_hash(node_class, cluster.ca_bundle)
-        stamp = {classhash.HASH: current, classhash.HASH_VERSION: classhash.VERSION}
-        if node_class.metadata.annotations.get(classhash.HASH_VERSION) != classhash.VERSION:
-            for claim in claims:
-                if claim.metadata.annotations.get(classhash.HASH_VERSION) != classhash.VERSION:
-                    drifted = find(claim.status.conditions, "Drifted")
-                    kept = {} if drifted is not None and drifted.status == "True" else {classhash.HASH: current}
-                    own = {**claim.metadata.annotations, classhash.HASH_VERSION: classhash.VERSION, **kept}
-                    await client.patch(claim, replace(claim, metadata=replace(claim.metadata, annotations=own)))
-        finalizers = node_class.metadata.finalizers
-        if FINALIZER not in finalizers:
-            finalizers = (*finalizers, FINALIZER)
-        wanted = _with_metadata(
-            node_class, annotations={**node_class.metadata.annotations, **stamp}, finalizers=finalizers
-        )
+        """Finalizer and hash. A hash of another version, Karpenter's too, is rewritten on claims first, so that none drifts."""
+        cluster, metadata = await self._cluster(), node_class.metadata
+        annotations = metadata.annotations
+        if (
+            cluster.is_known
+        ):  # its certificates are part of the hash: without them every machine would seem to have drifted
+            current = classhash.node_class_hash(node_class, cluster.ca_bundle)
+            if annotations.get(classhash.HASH_VERSION) != classhash.VERSION:
+                await self._rewrite(client, claims, current)
+            annotations = {**annotations, classhash.HASH: current, classhash.HASH_VERSION: classhash.VERSION}
+        finalizers = metadata.finalizers if FINALIZER in metadata.finalizers else (*metadata.finalizers, FINALIZER)
+        wanted = _with_metadata(node_class, annotations=annotations, finalizers=finalizers)
         return node_class if wanted == node_class else await client.patch(node_class, wanted, locked=True)
+
+    async def _rewrite(self, client: Client, claims: Iterable[NodeClaim], current: str) -> None:
+        for claim in claims:
+            if claim.metadata.annotations.get(classhash.HASH_VERSION) != classhash.VERSION:
+                drifted = find(claim.status.conditions, "Drifted")
+                kept = {} if drifted is not None and drifted.status == "True" else {classhash.HASH: current}
+                own = {**claim.metadata.annotations, classhash.HASH_VERSION: classhash.VERSION, **kept}
+                await client.patch(claim, replace(claim, metadata=replace(claim.metadata, annotations=own)))
 
     async def _clean_up(self, node_class: EC2NodeClass) -> None:
         self.reservations.pop(node_class.name, None)
@@ -335,6 +340,13 @@ def _told(kind: str, error: AwsError) -> Condition:
     advice = "; check the credentials and the IAM policy of Joiner" if denied else ""
     reason = "Unauthorized" if denied else "AWSError"
     return Condition(type=kind, status="False", reason=reason, message=f"{error}{advice}")
+
+
+def _raise_if_refused(cluster: ClusterFacts) -> None:
+    """What a missing permission or a busy service keeps from being known is told as such."""
+    error = AwsError(cluster.code, cluster.message)
+    if error.code in THROTTLED or is_denied(error):
+        raise error
 
 
 def _minor(version: str) -> int:

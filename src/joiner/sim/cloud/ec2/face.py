@@ -10,7 +10,7 @@ from joiner.cloud.errors import Transient
 from joiner.model import labels
 from joiner.sim.cloud.ec2 import checks, fleet, queue
 from joiner.sim.cloud.ec2.descriptions import description
-from joiner.sim.cloud.ec2.world import Account, CapacityReservation, Machine
+from joiner.sim.cloud.ec2.world import ACCOUNT, Account, CapacityReservation, Machine
 
 Parameters = Mapping[str, Any]
 WORDS: Final[Mapping[str, str]] = {
@@ -38,20 +38,31 @@ class Ec2Face:
         self.after: Callable[[str, Parameters], None] = _nothing
         """May raise in the place of an answer, although the effect has taken place."""
 
+    @staticmethod
+    def judge(service: str, operation: str, parameters: Parameters, answer: Answer | None) -> str:
+        """What is wrong with a request or an answer. Tests ask the models of the SDK, which users may not have installed."""
+        return ""
+
     async def call(self, service: str, operation: str, /, **parameters: Any) -> Answer:
         """One call."""
         self.calls.append((service, operation, parameters))
+        if problem := self.judge(service, operation, parameters, None):
+            raise AwsError("InvalidParameter", problem)
         cloud, word = self.account.cloud, WORDS.get(operation, "other")
         await self._way(word, cloud.meddler.before)
         self.before(operation, parameters)
         known = _OPERATIONS.get((service, operation))
         if known is None:
             raise AwsError("InvalidAction", f"the pretend account does not answer {service} {operation}")
+        account = self.account
+        if code := account.refused.get(operation) or account.refused.get("*"):
+            raise AwsError(code, f"AWS refuses {service}:{operation} to arn:aws:iam::{ACCOUNT}:role/joiner")
         if parameters.get("DryRun"):
             raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
         if operation == "receive_message":
             await queue.arrival(self.account, parameters)
         answer = known(self.account, parameters)
+        self.judge(service, operation, parameters, answer)
         cloud.trace.record(cloud.clock.monotonic(), "cloud", operation, "call", _about(parameters))
         await self._way(word, cloud.meddler.after)
         self.after(operation, parameters)

@@ -114,6 +114,8 @@ class Account:
     """Instance id to what EC2 finds wrong with it, in EC2's own words."""
     queues: dict[str, Any] = field(default_factory=dict)
     """Name to queue of messages."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Operation to the code with which AWS refuses it whoever asks; `*` for every operation."""
 
     asked: list[Wish] = field(default_factory=list)
 
