@@ -22,7 +22,7 @@ from joiner.controllers.shared import Shared
 from joiner.disruption import decision as deciding
 from joiner.disruption.consolidation import balanced
 from joiner.disruption.consolidation.memory import Memory
-from joiner.disruption.consolidation.payback import told
+from joiner.disruption.consolidation.payback import told, why
 from joiner.disruption.consolidation.search import consolidate, still_pays
 from joiner.disruption.decision import Decision, Move
 from joiner.disruption.eligibility import Objection, may_still_go
@@ -283,7 +283,7 @@ def command_of(move: Move) -> Command:
         nominated=move.tried.places if move.tried is not None else (),
         decision=move.decision,
         consolidation_type=move.consolidation_type,
-        message=told(move.payback) if move.payback is not None else "",
+        message=why(move),
     )
 
 

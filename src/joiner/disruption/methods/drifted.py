@@ -42,6 +42,11 @@ def drift(situation: Situation, effort: Effort | None = None, *, only: str = "")
     )
 
 
+def obstacle_of(candidate: Candidate, situation: Situation) -> str:
+    """Why a drifted node cannot be replaced, whether or not it is its turn; empty if it can."""
+    return _moved(candidate, situation, None)[1]
+
+
 def static_drift(situation: Situation) -> tuple[dict[str, list[Candidate]], Decision]:
     """Of each pool with replicas the drifted nodes that may go now, the longest drifted first.
 
