@@ -1,13 +1,13 @@
-"""An HTTP server on loopback in a thread of its own: answers what a test tells it to, and remembers what it was asked."""
+"""HTTP servers on loopback, each in a thread of its own. One answers what a test tells it to and remembers what it was asked."""
 
 import asyncio
 import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -52,12 +52,11 @@ def status(code: int, reason: str = "", message: str = "", **details: Any) -> An
     return Answer(document, code)
 
 
-class Loopback:
-    """The server: its address, and what was asked."""
+class Served:
+    """A server on loopback in a thread of its own. What it answers is up to its kind."""
 
-    def __init__(self, handler: Handler, context: ssl.SSLContext | None = None) -> None:
-        self.asked: list[Asked] = []
-        self._handler, self._context = handler, context
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        self._context = context
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._live, daemon=True)
@@ -82,6 +81,15 @@ class Loopback:
         self._loop.run_until_complete(self._shut())
         self._loop.close()
 
+    async def _open(self) -> None:
+        application = web.Application(client_max_size=1 << 26)
+        application.router.add_route("*", "/{rest:.*}", self._serve)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._context)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
     async def _shut(self) -> None:
         await self._runner.cleanup()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -89,14 +97,17 @@ class Loopback:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    async def _open(self) -> None:
-        application = web.Application()
-        application.router.add_route("*", "/{rest:.*}", self._serve)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._context)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        raise NotImplementedError
+
+
+class Loopback(Served):
+    """A server that answers what a test tells it to, and remembers what it was asked."""
+
+    def __init__(self, handler: Handler, context: ssl.SSLContext | None = None) -> None:
+        super().__init__(context)
+        self.asked: list[Asked] = []
+        self._handler = handler
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         transport = request.transport
@@ -123,12 +134,19 @@ class Loopback:
         return response
 
 
+S = TypeVar("S", bound=Served)
+
+
 @contextmanager
-def listening(handler: Handler, context: ssl.SSLContext | None = None) -> Iterator[Loopback]:
+def running(server: S) -> Iterator[S]:
     """A server for the length of a test."""
-    server = Loopback(handler, context)
     server.start()
     try:
         yield server
     finally:
         server.stop()
+
+
+def listening(handler: Handler, context: ssl.SSLContext | None = None) -> AbstractContextManager[Loopback]:
+    """A server that answers as the handler says, for the length of a test."""
+    return running(Loopback(handler, context))

@@ -60,6 +60,9 @@ def cli_page() -> str:
         command = cli.get_command(context, name)
         assert command is not None
         parts += _command(f"joiner {name}", command)
+        if isinstance(command, click.Group):
+            for each in command.list_commands(context):
+                parts += _command(f"joiner {name} {each}", command.commands[each])
     return "\n\n".join(parts) + "\n"
 
 

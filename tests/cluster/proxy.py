@@ -1,17 +1,21 @@
 """A bad connection: a proxy on loopback in front of the API server that does to requests what a test asks for."""
 
 import asyncio
+import itertools
 import ssl
-import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from tests.loopback import Served, running
 from tools.controlplane.cluster import Cluster
 
 HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host", "te", "upgrade"})
 """Headers that are about one connection."""
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,16 @@ class Fault:
     """So long before it is passed on."""
     lost_answer: bool = False
     """It is passed on and done, and then the connection breaks."""
+    half_answer: bool = False
+    """The same, after the first half of the answer."""
     unreachable: bool = False
     """The connection breaks at once."""
+
+    @property
+    def named(self) -> str:
+        """What it is called where faults are counted."""
+        names = ("unreachable", "lost_answer", "half_answer")
+        return next((name for name in names if getattr(self, name)), str(self.status) if self.status else "slow")
 
 
 FINE = Fault()
@@ -34,133 +46,142 @@ Judge = Callable[[str, str], Fault]
 """What happens to a request, by its method and its path."""
 
 
-@dataclass
-class BadConnection:
-    """The proxy: its address, and what it does to requests from now on."""
+class BadConnection(Served):
+    """The proxy: its address, what it does to requests from now on, and what it has seen."""
 
-    cluster: Cluster
-    judge: Judge = lambda method, path: FINE
-    counted: dict[str, int] = field(default_factory=dict)
-    """How many requests met which fault."""
-    port: int = 0
+    def __init__(self, cluster: Cluster) -> None:
+        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        serving.load_cert_chain(cluster.pki / "apiserver.crt", cluster.pki / "apiserver.key")
+        super().__init__(serving)
+        self.cluster = cluster
+        self.judge: Judge = fine
+        self.counted: Counter[str] = Counter()
+        """How many requests met which fault."""
+        self.claims_made = 0
+        """How many NodeClaims the API server has stored for those behind the proxy, whether they heard of it or not."""
+        self.written_at = time.monotonic()
+        """When something other than the lease was last written."""
+        self._watches: dict[asyncio.Transport, str] = {}
+        self._to_halve: set[asyncio.Transport] = set()
 
-    def __post_init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
-        self._streams: set[asyncio.Transport] = set()
-
-    @property
-    def url(self) -> str:
-        """The address that clients are given instead of the API server's."""
-        return f"https://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Listen."""
-        self._thread.start()
-        assert self._ready.wait(30)
-
-    def stop(self) -> None:
-        """End it, and what is open."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(30)
+    def watched(self) -> Counter[str]:
+        """How many watches are open for each path."""
+        return Counter(self._watches.values())
 
     def cut_watches(self) -> None:
-        """Break every connection on which a watch is answered, in the middle."""
+        """Break every connection on which a watch is answered."""
 
         def cut() -> None:
-            for transport in tuple(self._streams):
+            for transport in tuple(self._watches):
                 transport.abort()
-            self._count("watch cut", len(self._streams))
+            self.counted["watch cut"] += len(self._watches)
 
         self._loop.call_soon_threadsafe(cut)
 
-    def _count(self, what: str, times: int = 1) -> None:
-        self.counted[what] = self.counted.get(what, 0) + times
-
-    def _live(self) -> None:
-        self._loop.run_until_complete(self._open())
-        self._ready.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._close())
-        self._loop.close()
+    def halve_watches(self) -> None:
+        """Break every watch in the middle of the next that it tells."""
+        self._loop.call_soon_threadsafe(lambda: self._to_halve.update(self._watches))
 
     async def _open(self) -> None:
-        pki = self.cluster.pki
-        trusting = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        trusting = ssl.create_default_context(cafile=str(self.cluster.pki / "ca.crt"))
         self._session = ClientSession(
             connector=TCPConnector(ssl=trusting, limit=0), timeout=ClientTimeout(total=None), auto_decompress=False
         )
-        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        serving.load_cert_chain(pki / "apiserver.crt", pki / "apiserver.key")
-        application = web.Application(client_max_size=1 << 26)
-        application.router.add_route("*", "/{rest:.*}", self._pass)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=serving).start()
-        self.port = self._runner.addresses[0][1]
+        await super()._open()
 
-    async def _close(self) -> None:
-        await self._runner.cleanup()
+    async def _shut(self) -> None:
+        await super()._shut()
         await self._session.close()
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
 
-    async def _pass(self, request: web.Request) -> web.StreamResponse:
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
         fault = self.judge(request.method, request.path)
         transport = request.transport
         assert isinstance(transport, asyncio.Transport)
+        if fault != FINE:
+            self.counted[fault.named] += 1
         if fault.unreachable:
-            self._count("unreachable")
             transport.abort()
             return web.Response()
         if fault.status:
-            self._count(str(fault.status))
             headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
             body = {"kind": "Status", "status": "Failure", "code": fault.status, "message": "a fault of the connection"}
             return web.json_response(body, status=fault.status, headers=headers)
-        if fault.delay_s:
-            self._count("slow")
-            await asyncio.sleep(fault.delay_s)
+        await asyncio.sleep(fault.delay_s)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        payload = await request.read() or None
+        url = f"{self.cluster.server}{request.path_qs}"
         try:
-            async with self._session.request(
-                request.method,
-                f"{self.cluster.server}{request.path_qs}",
-                headers=headers,
-                data=await request.read() or None,
-            ) as answer:
-                if fault.lost_answer:
-                    await answer.read()
-                    self._count("lost answer")
-                    transport.abort()
-                    return web.Response()
-                kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
-                response = web.StreamResponse(status=answer.status, headers=kept)
-                await response.prepare(request)
-                watching = "watch" in request.query
-                if watching:
-                    self._streams.add(transport)
-                try:
-                    async for piece in answer.content.iter_any():
-                        await response.write(piece)
-                finally:
-                    self._streams.discard(transport)
-                return response
+            async with self._session.request(request.method, url, headers=headers, data=payload) as answer:
+                self._note(request, answer)
+                return await self._answered(request, answer, fault, transport)
         except (ClientError, ConnectionError):
             transport.abort()
             return web.Response()
+
+    def _note(self, request: web.Request, answer: ClientResponse) -> None:
+        if request.method != "GET" and "/leases/" not in request.path:
+            self.written_at = time.monotonic()
+        if (request.method, request.path, answer.status) == ("POST", CLAIMS, 201):
+            self.claims_made += 1
+        if answer.status == 410:
+            self.counted["gone"] += 1
+
+    async def _answered(
+        self, request: web.Request, answer: ClientResponse, fault: Fault, transport: asyncio.Transport
+    ) -> web.StreamResponse:
+        kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
+        response = web.StreamResponse(status=answer.status, headers=kept)
+        if fault.lost_answer:
+            await answer.content.readany()
+            transport.abort()
+            return response
+        await response.prepare(request)
+        if fault.half_answer:
+            await self._half(response, await answer.content.readany(), transport)
+            return response
+        if "watch" in request.query:
+            self._watches[transport] = request.path
+        try:
+            async for piece in answer.content.iter_any():
+                if b'"code":410' in piece:
+                    self.counted["gone"] += 1
+                if transport in self._to_halve:
+                    self.counted["watch halved"] += 1
+                    await self._half(response, piece, transport)
+                    return response
+                await response.write(piece)
+        finally:
+            self._watches.pop(transport, None)
+            self._to_halve.discard(transport)
+        return response
+
+    async def _half(self, response: web.StreamResponse, piece: bytes, transport: asyncio.Transport) -> None:
+        await response.write(piece[: len(piece) // 2])
+        transport.close()  # unlike an abort, this sends what has been written
+
+
+def fine(method: str, path: str) -> Fault:
+    """Nothing happens to any request."""
+    return FINE
+
+
+def always(fault: Fault) -> Judge:
+    """The same happens to every request."""
+    return lambda method, path: fault
+
+
+def in_turn(*faults: Fault, every: int) -> Judge:
+    """One of some requests meets a fault, each time the next one. The lease is left alone: losing it is a case of its own."""
+    numbers, turns = itertools.count(1), itertools.cycle(faults)
+
+    def judge(method: str, path: str) -> Fault:
+        return FINE if "/leases/" in path or next(numbers) % every else next(turns)
+
+    return judge
 
 
 @contextmanager
 def bad_connection(cluster: Cluster) -> Iterator[BadConnection]:
     """A proxy for the length of a test."""
-    proxy = BadConnection(cluster)
-    proxy.start()
-    try:
+    with running(BadConnection(cluster)) as proxy:
         yield proxy
-    finally:
-        with suppress(RuntimeError):
-            proxy.stop()

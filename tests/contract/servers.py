@@ -11,7 +11,6 @@ from typing import Any, TypeVar, overload
 
 import pytest
 from tests.apiworld import served
-from tools.controlplane.cluster import Cluster
 
 from joiner.clock import SystemClock
 from joiner.kube.client import Client
@@ -43,12 +42,12 @@ class _Tester(HttpClient):
         return codec.decode(json.loads(answer), type(thing))
 
 
-def over_http(cluster: Cluster, test: Test) -> None:
+def over_http(kubeconfig: Path, test: Test) -> None:
     """Run a test with a client of a real server."""
 
     async def main() -> None:
         clock = SystemClock()
-        access = find(kubeconfig_file=str(cluster.kubeconfig), clock=clock, environment=os.environ, home=Path.home())
+        access = find(kubeconfig_file=str(kubeconfig), clock=clock, environment=os.environ, home=Path.home())
         transport = Transport(access, RateLimit(clock, per_second=1000, burst=1000))
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -73,7 +72,7 @@ def on_every_server(test: Any = None, *, patient: bool = False, **pretend: Any) 
     @pytest.mark.parametrize("server", ["pretend", pytest.param("real", marks=marks)])
     def run(server: str, request: pytest.FixtureRequest) -> None:
         if server == "real":
-            over_http(request.getfixturevalue("real_cluster"), test)
+            over_http(request.getfixturevalue("real_cluster").kubeconfig, test)
         else:
             served(lambda world: test(world.client), **pretend)
 

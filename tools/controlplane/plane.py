@@ -3,6 +3,7 @@
 import http.client
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -114,6 +115,10 @@ class ControlPlane:
         process = self._processes.pop("apiserver")
         process.kill()
         process.wait()
+
+    def signal_apiserver(self, number: signal.Signals) -> None:
+        """Send the API server a signal, to hold it and to let it go on."""
+        self._processes["apiserver"].send_signal(number)
 
     def stop(self) -> None:
         """End all processes. The data goes with them, so there is nothing to end gracefully."""

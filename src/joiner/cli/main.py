@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plan": "Show what would be bought for pods, where they would go, and why.",
     "run": "Run the controllers on a cluster.",
     "consolidate": "Show which nodes would go, in which order, and what that saves.",
+    "explain": "Say why a node goes or stays, or what a NodePool edit replaces.",
     "simulate": "Play a story in the embedded cluster, on virtual time.",
     "catalog": "Show what NodePools can buy, at which price, and why.",
     "validate": "Check manifests and print every problem at once.",
@@ -34,7 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 _CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_PACKAGES: Final = ("plan", "run", "consolidate", "simulate", "catalog")
+_PACKAGES: Final = ("plan", "run", "consolidate", "explain", "simulate", "catalog")
 """Commands that are a package; the others are a file."""
 
 _NEW_OBJECTS: Final = 100_000

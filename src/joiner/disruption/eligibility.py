@@ -118,6 +118,20 @@ def _of_node(state_node: StateNode, situation: Situation) -> str:
     return ""
 
 
+def may_still_go(chosen: Iterable[Candidate], situation: Situation, *, eventual: bool) -> bool:
+    """Whether nothing has come to these nodes since they were chosen, and nothing else speaks against it now."""
+    for each in chosen:
+        now = situation.by_claim.get(each.claim.name)
+        if now is None or now.claim is None or now.claim.metadata.uid != each.claim.metadata.uid:
+            return False
+        known = {pod.metadata.uid for pod in each.state.pods}
+        if any(pod.metadata.uid not in known for pod in now.pods if podrules.is_reschedulable(pod)):
+            return False
+        if objection(now, situation, eventual=eventual):
+            return False
+    return True
+
+
 def candidates(
     situation: Situation, wanted: Callable[[StateNode], bool], *, eventual: bool
 ) -> tuple[list[Candidate], list[Objection]]:

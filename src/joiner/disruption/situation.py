@@ -77,8 +77,25 @@ class Situation:
         return {each.claim.name: each for each in self.snapshot.nodes if each.claim is not None}
 
     @cached_property
+    def things(self) -> tuple[object, ...]:
+        """What decisions name of this, for those who make them in another process: none of it need be sent back."""
+        snapshot = self.snapshot
+        return (
+            *snapshot.nodes,
+            *(pod for each in snapshot.nodes for pod in each.pods),
+            *snapshot.existing,
+            *snapshot.bound,
+            *(snapshot, snapshot.bound, snapshot.bound_nodes, snapshot.existing, self.storage, self.rules),
+            *self.options,
+            *self.pools.values(),
+            *self.catalogs.values(),
+        )
+
+    @cached_property
     def buffered(self) -> frozenset[str]:
         """Nodes that hold room for a CapacityBuffer, as planning would place its virtual pods now."""
+        if not self.virtual:
+            return frozenset()
         names = {pod.key for pod in self.virtual}
         placements = self._pending.placements.items()
         return frozenset(node for node, placed in placements if not names.isdisjoint(placed))

@@ -55,6 +55,14 @@ def is_active(schedule: str | None, duration: Duration | None, now: datetime) ->
     return hit is None or hit <= now
 
 
+def active_until(schedule: str | None, duration: Duration | None, now: datetime) -> datetime | None:
+    """When a budget that is in force and follows a schedule ends; None where it always is in force."""
+    if not schedule or duration is None:
+        return None
+    hit = cron.next_after(cron.parse(schedule), now - duration.timedelta)
+    return None if hit is None else hit + duration.timedelta
+
+
 def allowed_by(nodes: str, total: int) -> int:
     """How many of `total` nodes the text permits; shares are rounded up."""
     match = _NODES.fullmatch(nodes)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from joiner.model.conditions import is_true
+from joiner.model.conditions import find, is_true
 from joiner.model.nodeclaim import NodeClaim
 
 LAUNCHED: Final = "Launched"
@@ -39,6 +39,13 @@ def holds(claim: NodeClaim, kind: str) -> bool:
 def is_leaving(claim: NodeClaim) -> bool:
     """Whether the claim has a deletion timestamp."""
     return claim.metadata.deletion_timestamp is not None
+
+
+def quiet_since(claim: NodeClaim) -> datetime | None:
+    """Since when no pod has come to the node or left it."""
+    initialized = find(claim.status.conditions, INITIALIZED)
+    began = initialized.last_transition_time if initialized is not None else None
+    return claim.status.last_pod_event_time or began
 
 
 def deadline(claim: NodeClaim) -> datetime | None:

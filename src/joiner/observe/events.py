@@ -68,6 +68,7 @@ _WARNINGS: Final = (
 _NEWS: Final = (
     Reason("Nominated", "Pod", "The pod has a place on a node that is there or on its way.", per_second=5.0),
     Reason("NodeOverlaysChanged", "NodePool", "Overlays changed what the pool can buy, or its prices.", quiet_s=10.0),
+    Reason("DriftExpected", "NodePool", "An edit of the pool will have so many of its nodes replaced.", quiet_s=900.0),
     Reason("DisruptionBlocked", "Node, NodeClaim, NodePool", "The node cannot be removed now.", pool_quiet_s=60.0),
     Reason("DisruptionLaunching", "NodeClaim", "A replacement is being launched."),
     Reason("DisruptionWaitingReadiness", "NodeClaim", "A replacement is not ready yet."),

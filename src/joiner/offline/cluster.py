@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from joiner.model import labels
+from joiner.model.claimconditions import CONSOLIDATABLE, INITIALIZED
+from joiner.model.conditions import Condition
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import KubeObject, ObjectMeta, Value, replace
 from joiner.model.node import Node
@@ -130,4 +132,13 @@ def _claim_of(node: Node) -> NodeClaim:
     )
     going = node.metadata.deletion_timestamp
     metadata = ObjectMeta(name=f"claim-{node.name}", labels=node.metadata.labels, deletion_timestamp=going)
-    return NodeClaim(metadata=metadata, spec=NodeClaimSpec(taints=node.spec.taints), status=status)
+    return quiet(NodeClaim(metadata=metadata, spec=NodeClaimSpec(taints=node.spec.taints), status=status), None)
+
+
+def quiet(claim: NodeClaim, now: datetime | None) -> NodeClaim:
+    """The claim as one that no pod has come to or left for long."""
+    kept = tuple(each for each in claim.status.conditions if each.type not in (CONSOLIDATABLE, INITIALIZED))
+    told = tuple(
+        Condition(type=kind, status="True", last_transition_time=now) for kind in (INITIALIZED, CONSOLIDATABLE)
+    )
+    return replace(claim, status=replace(claim.status, conditions=(*kept, *told)))

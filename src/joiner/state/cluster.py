@@ -280,6 +280,8 @@ class Cluster:
         known = self._pods.get((pod.metadata.namespace, pod.name))
         if known is None or known.metadata.uid != pod.metadata.uid:
             return
+        if known.spec.node_name and podrules.is_provisionable(pod):
+            return  # it waited when the plan was made, and has found another node while the claim was written
         self._bookkeeping.promise(
             pod, claim, now, known.spec.node_name, again=not known.spec.node_name and self._is_disappointed(pod, claim)
         )

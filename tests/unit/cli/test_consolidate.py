@@ -31,14 +31,6 @@ def test_the_table_ends_with_how_near_the_end_is_to_the_bound() -> None:
     assert "no cluster for these pods costs less" in asked("-f", DUMP).stdout
 
 
-def test_a_node_is_explained_whether_it_goes_or_stays() -> None:
-    assert "node-4 goes in move 1: it is empty" in asked("-f", DUMP, "--explain", "node-4").stdout
-    dear = ("--eviction-cost", "100h")
-    stays = json.loads(asked("-f", DUMP, *dear, "--explain", "node-3", "-o", "json").stdout)
-    assert stays["goes"] is False
-    assert stays["reason"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

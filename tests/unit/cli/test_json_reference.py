@@ -12,9 +12,13 @@ from joiner.cli.main import cli
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
 LEFT_OVER = "examples/18-why-a-pod-is-left-over"
+HALF_EMPTY = "tests/data/consolidation/half-empty.yaml"
 COMMANDS = {
     "PlanReport": ["plan", "-f", LEFT_OVER, "--costs", "--bound"],
     "PodReport": ["plan", "-f", "examples/17-a-first-plan", "--explain", "web-0"],
+    "ConsolidationReport": ["consolidate", "-f", HALF_EMPTY],
+    "NodeReport": ["explain", "node", "node-3", "-f", HALF_EMPTY],
+    "NodePoolReport": ["explain", "nodepool", "default", "-f", HALF_EMPTY],
     "CatalogReport": ["catalog", "-f", "examples/06-conflicting-overlays"],
     "ValidationReport": ["validate", "examples/16-mistakes"],
     "StoryReport": ["simulate", "tests/stories/batching.yaml"],

@@ -118,7 +118,7 @@ def imported_by(*arguments: str) -> set[str]:
     ("arguments", "words"),
     [
         (["validat"], "There is no command 'validat'; did you mean 'validate'?"),
-        (["zzz"], "there are plan, run, consolidate, simulate, catalog, validate, dump, crds"),
+        (["zzz"], "there are plan, run, consolidate, explain, simulate, catalog, validate, dump, crds"),
         (["version", "-o", "xml"], "'xml' is not one of 'table', 'json', 'yaml'"),
         (["validate"], "Name a file or folder"),
         (["--colour"], "No such option"),

@@ -31,13 +31,16 @@ def test_the_answer_comes_from_another_process_that_has_our_objects() -> None:
 def test_what_is_to_be_consolidated_comes_back_as_it_was_decided() -> None:
     asked = situation(machine("a"), machine("b"), on("one", "a"), on("two", "b"), pool=node_pool("default", **FREE))
 
-    shared = (*asked.snapshot.nodes, *asked.catalogs.values())
+    shared = asked.things
     there, here = asyncio.run(in_child(lambda: consolidate(asked, Memory()), shared)), consolidate(asked, Memory())
 
     assert (there.memory, there.target, there.reasons) == (here.memory, here.target, here.reasons)
     [moved], [expected] = there.decision.moves, here.decision.moves
     assert (moved.candidates, moved.claims, moved.payback) == (expected.candidates, expected.claims, expected.payback)
     assert still_pays(moved, asked, there.memory)[0] is not None
+    assert moved.tried is not None
+    assert moved.candidates[0].state is asked.by_claim[moved.candidates[0].claim.name]
+    assert {id(each) for each in moved.tried.question.bound} <= {id(each) for each in asked.snapshot.bound}
 
 
 def test_objects_that_are_shared_come_back_as_the_very_same() -> None:
@@ -53,7 +56,7 @@ def test_objects_that_are_shared_come_back_as_the_very_same() -> None:
 
 def test_a_search_that_found_nothing_in_a_child_is_not_repeated_while_nothing_changes() -> None:
     asked = situation(machine("a", "small"), on("one", "a"), pool=node_pool("default", **FREE))
-    shared = (*asked.snapshot.nodes, *asked.catalogs.values())
+    shared = asked.things
 
     first = asyncio.run(in_child(lambda: consolidate(asked, Memory()), shared))
     second = consolidate(asked, first.memory)

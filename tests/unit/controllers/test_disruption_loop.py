@@ -1,7 +1,9 @@
 """The disruption loop: what waits for a second look, what the second look takes back, and when nothing is asked again."""
 
 import itertools
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.unit.controllers.repairworld import Clinic, in_clinic
@@ -13,10 +15,11 @@ from joiner.controllers.disruption.softtaint import A_MINUTE
 from joiner.disruption.decision import Decision
 from joiner.disruption.methods.emptiness import emptiness
 from joiner.disruption.situation import Situation
-from joiner.model.duration import Duration
+from joiner.model.duration import NEVER, Duration
 from joiner.model.labels import DO_NOT_DISRUPT
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.node import Node
+from joiner.model.nodepool import NodePool
 from joiner.model.taints import TO_BE_REMOVED, is_among
 from joiner.model.workload import Deployment
 from joiner.sim.story import objects
@@ -37,7 +40,7 @@ def scale(clinic: Clinic, replicas: int, name: str = "web") -> None:
 
 
 def deploy(clinic: Clinic, name: str, **words: object) -> None:
-    for each in objects.workload(Deploy(deploy=name, replicas=1, **words)):  # type: ignore[arg-type]
+    for each in objects.workload(Deploy(deploy=name, **{"replicas": 1, **words})):  # type: ignore[arg-type]
         clinic.server.create("test", each)
 
 
@@ -194,3 +197,48 @@ def test_soft_taints_are_written_so_many_times_a_minute() -> None:
         assert tainted(clinic) == []
 
     in_clinic(test, consolidate_after=AT_ONCE)
+
+
+def deliberate(clinic: Clinic, seconds: float) -> None:
+    """Have every decision of the loop take that long, as in a process of its own."""
+
+    async def slow(work: Callable[[], Any], shared: Iterable[object] = ()) -> Any:
+        found = work()
+        await clinic.wait(seconds)
+        return found
+
+    loop_of(clinic)._apart = slow
+
+
+def test_what_comes_while_the_second_look_is_taken_counts() -> None:
+    async def test(clinic: Clinic) -> None:
+        deliberate(clinic, 10)
+        scale(clinic, 0)
+        await until_decided(clinic)
+        await clinic.wait(VALIDATION_S + 2)
+        scale(clinic, 1)
+        await clinic.wait(15)
+
+        assert clinic.taints() == []
+        assert clinic.told("ConsolidationRejected")
+
+    in_clinic(test, consolidate_after=AT_ONCE)
+
+
+def test_pods_get_nodes_while_it_is_decided_what_is_to_be_replaced() -> None:
+    async def test(clinic: Clinic) -> None:
+        (pool,) = clinic.server.objects(NodePool)
+        deliberate(clinic, 300)
+        template = replace(pool.spec.template, metadata=replace(pool.spec.template.metadata, labels={"a": "1"}))
+        clinic.server.patch("test", pool, replace(pool, spec=replace(pool.spec, template=template)))
+        while not clinic.condition("Drifted"):
+            await clinic.wait(10)
+        await clinic.wait(320)  # what is empty was decided, now it is what has drifted
+        deploy(clinic, "another", replicas=3, apart="hostname")
+        await clinic.wait(100)
+        assert len(clinic.claims()) == 3
+
+        await clinic.wait(7200)
+        assert {each.metadata.labels.get("a") for each in clinic.claims()} == {"1"}
+
+    in_clinic(test, consolidate_after=NEVER)

@@ -9,6 +9,7 @@ from tests.unit.controllers.lifecycleworld import REFERENCE, claim
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model import labels
+from joiner.model.clusterobjects import Event
 from joiner.model.codec import decode
 from joiner.model.conditions import Condition, is_true
 from joiner.model.meta import ObjectMeta, replace
@@ -111,3 +112,25 @@ def test_a_class_that_does_not_say_whether_it_is_ready_makes_its_pool_wait() -> 
         assert found["Ready"].status == "False"
 
     live(test, silent, pool)
+
+
+def test_how_many_nodes_an_edit_will_have_replaced_is_told_once() -> None:
+    pool = node_pool()
+    mine = {labels.NODEPOOL_HASH: nodepool_hash(pool), labels.NODEPOOL_HASH_VERSION: HASH_VERSION}
+    launched = Condition(type="Launched", status="True")
+    made = [replace(claim(name), metadata=replace(claim(name).metadata, annotations=mine)) for name in ("a", "b")]
+    claims = [replace(each, status=replace(each.status, conditions=(launched,))) for each in made]
+
+    async def test(world: World) -> None:
+        assert not [each for each in world.server.objects(Event) if each.reason == "DriftExpected"]
+        known = world.server.get(NodePool, "default")
+        template = known.spec.template
+        newer = replace(template, metadata=replace(template.metadata, labels={"release": "second"}))
+        world.server.patch("test", known, replace(known, spec=replace(known.spec, template=newer)))
+        await asyncio.sleep(60)
+        (told,) = [each for each in world.server.objects(Event) if each.reason == "DriftExpected"]
+        assert told.involved_object.name == "default"
+        assert told.message.startswith("2 of 2 nodes differ from what it would buy (NodePoolDrifted: 2)")
+        assert told.message.endswith("its budgets allow 1 at a time")
+
+    live(test, pool, *claims)

@@ -341,6 +341,7 @@ def test_what_the_schema_requires_is_written_also_when_it_is_empty() -> None:
         (status(410, "Gone", "no"), errors.Gone),
         (status(429, "TooManyRequests", "no"), errors.Throttled),
         (status(500, "InternalError", "no"), errors.Unreachable),
+        (status(500, "", "no: etcdserver: request is too large"), errors.Invalid),
         (status(503, "ServiceUnavailable", "no"), errors.Unreachable),
         (Answer(text=b"<html>no</html>", status=502), errors.Unreachable),
     ],

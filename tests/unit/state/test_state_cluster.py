@@ -403,6 +403,17 @@ def test_pods_that_must_move_are_held_as_well_and_are_counted_once() -> None:
     assert [(each.name, each.spec.node_name) for each in found.bound] == [("a", "c")]
 
 
+def test_a_pod_that_found_a_node_while_its_claim_was_written_takes_no_room_there() -> None:
+    waiting = pod("a", on="", cpu="3")
+    made = cluster(node(own=DONE), claim(), waiting)
+    tell(made, pod("a", cpu="3"))
+    made.created(claim("d", of=""), (waiting,), NOW)
+
+    found = made.snapshot(NOW)
+    assert [(each.name, dict(each.used)) for each in found.existing if each.name == "d"] == [("d", {})]
+    assert [(each.name, each.spec.node_name) for each in found.bound] == [("a", "n")]
+
+
 @pytest.mark.parametrize(
     "freed",
     [

@@ -2,15 +2,12 @@
 
 from typing import Any, NamedTuple
 
-import click
-
-from joiner.cli import output
+from joiner.cli import inputs, output
 from joiner.cli.findings import load
 from joiner.cli.output import Table, TableColumn
 from joiner.clock import SystemClock
-from joiner.disruption.consolidation.payback import told
+from joiner.disruption.consolidation.payback import why
 from joiner.disruption.decision import Move
-from joiner.model.duration import NEVER, Duration, DurationError
 from joiner.offline import instancetypes
 from joiner.offline.files import Documents
 from joiner.offline.report.consolidation import ConsolidationReport, consolidation_report
@@ -26,13 +23,12 @@ class ReportOptions(NamedTuple):
     horizon: str
     eviction_cost: str
     spot_to_spot: bool
-    node: str | None
 
 
 def show(filenames: tuple[str, ...], live: Documents | None, options: ReportOptions, form: str) -> None:
     """Play it, and show what came of it."""
-    horizon = _duration("--horizon", options.horizon, positive=True)
-    eviction_cost = _duration("--eviction-cost", options.eviction_cost, positive=False)
+    horizon = inputs.duration("--horizon", options.horizon, positive=True)
+    eviction_cost = inputs.duration("--eviction-cost", options.eviction_cost)
     manifests = instancetypes.stand_in(load(filenames, live), options.catalogue, options.reservations)
     report = consolidation_report(
         manifests,
@@ -44,57 +40,16 @@ def show(filenames: tuple[str, ...], live: Documents | None, options: ReportOpti
     )
     for note in report.notes:
         output.echo(output.Cell("note", "yellow"), f": {note}", err=True)
-    if options.node is not None:
-        _explain(report, options.node, form)
-    elif form == output.TABLE:
+    if form == output.TABLE:
         _draw(report)
     else:
         output.data(_as_data(report), form, "ConsolidationReport")
 
 
-def _duration(flag: str, text: str, *, positive: bool) -> Duration:
-    allowed = "a duration like 10m or 24h" + (", longer than zero" if positive else ", or 0s")
-    try:
-        found = Duration.parse(text)
-    except DurationError:
-        found = NEVER
-    if found == NEVER or found < 0 or (positive and found == 0):
-        raise click.BadParameter(f"{text!r}: allowed is {allowed}.", param_hint=flag)
-    return found
-
-
-def _explain(report: ConsolidationReport, node: str, form: str) -> None:
-    answer: dict[str, Any] = {"node": node}
-    for number, move in enumerate(report.moves, start=1):
-        if node in move.nodes:
-            answer |= {"goes": True, "move": number, "reason": _why(move)}
-    if "goes" not in answer and node in report.stay:
-        known = report.stay[node]
-        answer |= {"goes": False, "reason": known.message}
-        if known.most != float("inf"):
-            answer["savesAtMost"] = round(known.most, 6)
-    if "goes" not in answer:
-        answer |= {
-            "goes": False,
-            "reason": "it is no candidate: see its events, its NodePool's policy and its pods' budgets",
-        }
-    if form != output.TABLE:
-        output.data(answer, form, "NodeReport")
-        return
-    word = f"goes in move {answer['move']}" if answer["goes"] else "stays"
-    output.echo(f"{node} {word}: {answer['reason']}")
-    if "savesAtMost" in answer:
-        output.echo(f"no plan without it saves more than {answer['savesAtMost']:.4f} $/h")
-
-
-def _why(move: Move) -> str:
-    return told(move.payback) if move.payback is not None else "it is empty"
-
-
 def _draw(report: ConsolidationReport) -> None:
     columns = (TableColumn("MOVE", right=True), TableColumn("NODES"), TableColumn("HOW"), TableColumn("WHY"))
     rows = tuple(
-        (str(number), ", ".join(move.nodes), move.decision, _why(move))
+        (str(number), ", ".join(move.nodes), move.decision, why(move))
         for number, move in enumerate(report.moves, start=1)
     )
     if rows:
@@ -125,7 +80,7 @@ def _as_data(report: ConsolidationReport) -> dict[str, Any]:
                 "evictions": sum(len(each.pods) for each in move.candidates),
                 "saves": round(move.payback.saved, 6) if move.payback is not None else _freed(move),
                 "costs": round(move.payback.cost, 6) if move.payback is not None else 0.0,
-                "why": _why(move),
+                "why": why(move),
             }
             for move in report.moves
         ],

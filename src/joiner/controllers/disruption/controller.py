@@ -10,7 +10,8 @@ that found nothing is not repeated before anything has changed that it depended 
 import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from joiner.controllers.disruption.observation import Observation, VirtualPods
 from joiner.controllers.disruption.queue import Command, CommandQueue
@@ -21,10 +22,10 @@ from joiner.controllers.shared import Shared
 from joiner.disruption import decision as deciding
 from joiner.disruption.consolidation import balanced
 from joiner.disruption.consolidation.memory import Memory
-from joiner.disruption.consolidation.payback import told
+from joiner.disruption.consolidation.payback import told, why
 from joiner.disruption.consolidation.search import consolidate, still_pays
 from joiner.disruption.decision import Decision, Move
-from joiner.disruption.eligibility import Objection
+from joiner.disruption.eligibility import Objection, may_still_go
 from joiner.disruption.methods.drifted import drift, static_drift
 from joiner.disruption.methods.emptiness import emptiness, still_empty
 from joiner.disruption.situation import Situation
@@ -36,6 +37,8 @@ from joiner.model.meta import KubeObject
 from joiner.model.nodepool import NodePool
 from joiner.observe.claims import snake
 from joiner.state.pods import protected_until
+
+T = TypeVar("T")
 
 POLL_S: Final = 10.0
 UNSYNCED_S: Final = 1.0
@@ -110,34 +113,45 @@ class Disruption(Reconciler):
     # -- the methods --------------------------------------------------------------------------------------------------
 
     async def _emptiness(self, situation: Situation) -> bool:
-        found = self._decided(deciding.EMPTY, "empty", lambda: emptiness(situation))
+        found = await self._decided(deciding.EMPTY, "empty", emptiness, situation)
         for move in found.moves:
             await asyncio.sleep(VALIDATION_S)
             async with self._commands.deciding:
-                still = still_empty(move, await self._observation.situation())
-                if still is not None:
+                now = await self._observation.situation()
+                still = await self._aside(partial(still_empty, move, now), now)
+                if still is not None and await self._holds(still, now):
                     await self._start(still)
-            if still is None:
-                self._rejected(move, "the nodes are no longer empty, or may not go any more")
+                else:
+                    self._rejected(move, "the nodes are no longer empty, or may not go any more")
         return bool(found.moves)
 
     async def _drift(self, situation: Situation) -> bool:
         if not any(holds(each.claim, DRIFTED) for each in situation.by_claim.values() if each.claim is not None):
-            return await self._drifted(situation)
+            self._told(drift(situation))
+            return False
         async with self._commands.deciding:
-            return self._is_synced() and await self._drifted(await self._observation.situation())
+            if not self._is_synced():
+                return False
+            situation = await self._observation.situation()
+            if await self._static.replace(situation, self._told):
+                return True
+        # Many that cannot go may be asked before one that can: nothing else waits for that.
+        found = await self._decided(deciding.DRIFTED, "", drift, situation)
+        return any([await self._replaced(move, situation) for move in found.moves])
 
-    async def _drifted(self, situation: Situation) -> bool:
-        if await self._static.replace(situation, self._told):
-            return True
-        found = self._decided(deciding.DRIFTED, "", lambda: drift(situation))
-        return any([await self._start(move) for move in found.moves])
+    async def _replaced(self, move: Move, situation: Situation) -> bool:
+        """Start the replacement of a drifted node, looked at once more where anything has changed."""
+        async with self._commands.deciding:
+            now = await self._observation.situation()
+            if _stamp(now) == _stamp(situation):
+                return await self._start(move)
+            name = move.candidates[0].claim.name
+            again = await self._aside(partial(drift, now, only=name), now)
+            return any([await self._start(each) for each in again.moves if await self._holds(each, now)])
 
     async def _consolidation(self, situation: Situation) -> bool:
         began = self._clock.monotonic()
-        # What the memory says a search depended on is compared by identity.
-        shared = (*situation.snapshot.nodes, *situation.catalogs.values())
-        found = await self._apart(lambda: consolidate(situation, self._memory, kept=self._target), shared)
+        found = await self._aside(partial(consolidate, situation, self._memory, kept=self._target), situation)
         kind = "multi" if any(len(move.candidates) > 1 for move in found.decision.moves) else "single"
         self._observe(deciding.UNDERUTILIZED, kind, began)
         self._memory, self._target, self._cut_short = found.memory, found.target, bool(found.cut_short)
@@ -159,19 +173,38 @@ class Disruption(Reconciler):
         while not self._is_synced():
             await asyncio.sleep(UNSYNCED_S)
         async with self._commands.deciding:
-            still, why = still_pays(move, await self._observation.situation(), self._memory)
+            now = await self._observation.situation()
+            still, why = await self._aside(partial(still_pays, move, now, self._memory), now)
+            if still is not None and not await self._holds(still, now):
+                still, why = None, "its nodes changed while it was looked at again"
             if still is not None and await self._start(still):
                 return
         self._memory = self._memory.withdrawn({each.claim.name for each in move.candidates})
         if still is None:
             self._rejected(move, why)
 
-    def _decided(self, reason: str, kind: str, method: Callable[[], Decision]) -> Decision:
+    async def _decided(
+        self, reason: str, kind: str, method: Callable[[Situation], Decision], situation: Situation
+    ) -> Decision:
         began = self._clock.monotonic()
-        found = method()
+        found = await self._aside(partial(method, situation), situation)
         self._observe(reason, kind, began)
         self._told(found)
         return found
+
+    async def _aside(self, work: Callable[[], T], situation: Situation) -> T:
+        """Decide where it does not hold up leases and watches.
+
+        What an answer and the memory name is the very same afterwards: the next search compares it by identity.
+        """
+        return await self._apart(work, (*situation.things, *self._memory.things))
+
+    async def _holds(self, move: Move, situation: Situation) -> bool:
+        """Whether what was decided elsewhere still holds, after all that happened meanwhile."""
+        if self._cluster.snapshot(self._clock.now()) is situation.snapshot:
+            return True
+        eventual = move.reason == deciding.DRIFTED
+        return may_still_go(move.candidates, await self._observation.situation(), eventual=eventual)
 
     def _observe(self, reason: str, kind: str, began: float) -> None:
         self._metrics.voluntary_disruption_decision_evaluation_duration_seconds.labels(
@@ -250,7 +283,7 @@ def command_of(move: Move) -> Command:
         nominated=move.tried.places if move.tried is not None else (),
         decision=move.decision,
         consolidation_type=move.consolidation_type,
-        message=told(move.payback) if move.payback is not None else "",
+        message=why(move),
     )
 
 

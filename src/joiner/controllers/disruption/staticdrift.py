@@ -10,7 +10,7 @@ from joiner.disruption.eligibility import Candidate, Objection
 from joiner.disruption.methods.drifted import static_drift
 from joiner.disruption.situation import Situation
 from joiner.model import claimconditions
-from joiner.model.conditions import READY, is_true
+from joiner.model.conditions import READY, find, is_true
 from joiner.model.nodepool import NodePool
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
@@ -89,4 +89,6 @@ class StaticDrift:
 
 
 def _command(candidate: Candidate, how: str, replicas: NodePool | None = None) -> Command:
-    return Command(reason=DRIFTED, candidates=(candidate.state,), replicas=replicas, decision=how)
+    said = find(candidate.claim.status.conditions, claimconditions.DRIFTED)
+    message = said.reason if said is not None else ""
+    return Command(reason=DRIFTED, candidates=(candidate.state,), replicas=replicas, decision=how, message=message)

@@ -18,6 +18,7 @@ from joiner.disruption import drift
 from joiner.kube.client import Key
 from joiner.kube.controller import ALONE, DONE, Backoff, Change, Reconciler, Result, Watch, soonest
 from joiner.model import conditions, labels
+from joiner.model.claimconditions import quiet_since
 from joiner.model.duration import NEVER
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
@@ -125,8 +126,7 @@ class ClaimConditions(Reconciler):
         if static or after == NEVER or initialized is None or initialized.status != "True":
             edit.clear(CONSOLIDATABLE)
             return DONE
-        since = claim.status.last_pod_event_time or initialized.last_transition_time or now
-        quiet_at = self._waits.due((claim.metadata.uid, CONSOLIDATABLE), since, after.timedelta)
+        quiet_at = self._waits.due((claim.metadata.uid, CONSOLIDATABLE), quiet_since(claim) or now, after.timedelta)
         if now < quiet_at:
             edit.clear(CONSOLIDATABLE)
             return Result((quiet_at - now).total_seconds())

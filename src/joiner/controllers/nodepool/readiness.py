@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | `nodepool.readiness` | the pool, its NodeClass | `NodeClassReady` says what the NodeClass says of itself |
 | `nodepool.validation` | the pool | `ValidationSucceeded` lists everything that is wrong with it |
-| `nodepool.hash` | the pool | pool and claims carry the hash of the template by today's rules |
+| `nodepool.hash` | the pool | pool and claims carry the template's hash by today's rules; what an edit replaces is told first |
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,11 @@ from joiner.admission.runtime import nodepool_problems
 from joiner.controllers.indexes import class_key
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
+from joiner.disruption.pooldrift import pool_drift, told
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.model import conditions, labels
+from joiner.model.claimconditions import DRIFTED, LAUNCHED, holds, is_leaving
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodeclass import NodeClassReference
@@ -114,12 +116,16 @@ class Hash(Reconciler):
 
     def __init__(self, shared: Shared) -> None:
         self._client, self._informers, self._managed = shared.client, shared.informers, shared.managed
+        self._vocabulary, self._recorder, self._clock = shared.vocabulary, shared.recorder, shared.clock
+        self._seen: dict[str, int] = {}
+        """The UID of a pool to the generation of it that was looked at last."""
 
     async def reconcile(self, key: Key) -> Result:
         """Write hash and version where they differ."""
         pool = self._informers.get(NodePool, key.name)
         if pool is None or not self._managed.pool(pool):
             return DONE
+        self._tell_of_drift(pool)
         known = pool.metadata.annotations
         wanted = {labels.NODEPOOL_HASH: nodepool_hash(pool), labels.NODEPOOL_HASH_VERSION: HASH_VERSION}
         if known.get(labels.NODEPOOL_HASH_VERSION) != HASH_VERSION:
@@ -129,12 +135,27 @@ class Hash(Reconciler):
             await self._client.patch(pool, _annotated(pool, wanted))
         return DONE
 
+    def _tell_of_drift(self, pool: NodePool) -> None:
+        """Tell how many nodes an edit will have replaced, before the first of them is."""
+        own, generation = pool.metadata.uid, pool.metadata.generation
+        edited = self._seen.get(own, generation) != generation
+        self._seen[own] = generation
+        claims = {each.name: each for each in self._informers.by(NodeClaim, "nodepool", pool.name) if _stays(each)}
+        drifted = pool_drift(pool, claims.values(), self._vocabulary)
+        if drifted and (edited or not all(holds(claims[name], DRIFTED) for name in drifted)):
+            message = told(drifted, pool, len(claims), self._clock.now())
+            self._recorder.publish(pool, "DriftExpected", message, dedupe=(str(generation),))
+
     async def _take_over(self, claim: NodeClaim, wanted: dict[str, str]) -> None:
         if claim.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) == HASH_VERSION:
             return
         if conditions.is_true(claim.status.conditions, "Drifted"):  # why it drifted stays true by the old rules
             wanted = {labels.NODEPOOL_HASH_VERSION: HASH_VERSION}
         await self._client.patch(claim, _annotated(claim, wanted))
+
+
+def _stays(claim: NodeClaim) -> bool:
+    return holds(claim, LAUNCHED) and not is_leaving(claim)
 
 
 def _annotated(thing: Any, added: dict[str, str]) -> Any:

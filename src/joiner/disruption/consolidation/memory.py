@@ -89,6 +89,11 @@ class Memory(Value):
     turns: int = 0
     workloads: Mapping[Owner, Workload] = {}
 
+    @property
+    def things(self) -> tuple[object, ...]:
+        """Everything that the next memory may name of this one."""
+        return (*self.parts.values(), *self.workloads.values())
+
     def of(self, part: PartName) -> PartMemory:
         """What is remembered of one."""
         return self.parts.get(part, PartMemory())

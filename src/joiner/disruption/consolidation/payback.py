@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joiner.disruption.decision import Payback
+from joiner.disruption.decision import EMPTY, Move, Payback
 from joiner.disruption.eligibility import Candidate
 from joiner.disruption.nodeprice import NodePrice, saved, total
-from joiner.model import labels
+from joiner.model import claimconditions, labels
+from joiner.model.conditions import find
 from joiner.scheduling.plan import PlannedClaim
 
 START_H: Final = 0.1
@@ -65,6 +66,19 @@ def told(found: Payback) -> str:
         f"it would pay with {labels.EVICTION_COST} below {_time(below)}" if below >= 1 else "no setting makes it pay"
     )
     return f"{text}; {setting}"
+
+
+def why(move: Move) -> str:
+    """Why its nodes go, and what that saves."""
+    if move.payback is not None:
+        return told(move.payback)
+    known = total(each.price for each in move.candidates)
+    if move.reason == EMPTY:
+        count = len(move.candidates)
+        said = f"{count} empty nodes go together" if count > 1 else "it is empty"
+        return f"{said}: saves {known.bill:.3f} $/h" if known.known else said
+    conditions = [find(each.claim.status.conditions, claimconditions.DRIFTED) for each in move.candidates]
+    return ", ".join(sorted({each.reason for each in conditions if each is not None}))
 
 
 def _types(names: Sequence[str]) -> str:

@@ -69,6 +69,16 @@ class StayReason(Value):
     """No plan that removes it saves more, in dollars an hour."""
 
 
+class Alone(Value):
+    """What there is to say about the removal of one node by itself."""
+
+    answer: Answer
+    most: float
+    """No plan that removes it saves more, in dollars an hour; infinite where nothing is proven."""
+    targeted: bool
+    """Whether a cheapest cluster is without it."""
+
+
 def consolidate(
     situation: Situation,
     memory: Memory,
@@ -121,9 +131,16 @@ def still_pays(
     return None, why
 
 
+def alone(situation: Situation, name: str) -> Alone | None:
+    """What the planner answers about one node, whether or not a search would come to ask; nothing if it may not go."""
+    found, _ = _candidates(situation)
+    number = next((number for number, each in enumerate(found) if each.name == name), None)
+    return None if number is None else _Search(situation, found, Memory(), 1).alone(number)
+
+
 def movable(situation: Situation) -> list[Candidate]:
     """The nodes that may go, empty ones among them."""
-    found, _ = candidates(situation, lambda each: _unconsolidatable(each, situation) is None, eventual=False)
+    found, _ = candidates(situation, lambda each: unconsolidatable(each, situation) is None, eventual=False)
     return found
 
 
@@ -134,7 +151,7 @@ def _candidates(situation: Situation, pools: PartName = ()) -> tuple[list[Candid
     def wanted(state_node: StateNode) -> bool:
         if pools and state_node.nodepool not in pools:
             return False
-        why = _unconsolidatable(state_node, situation)
+        why = unconsolidatable(state_node, situation)
         if why is None:
             return True
         if why:
@@ -148,7 +165,7 @@ def _candidates(situation: Situation, pools: PartName = ()) -> tuple[list[Candid
     return sorted(ours, key=lambda each: each.name), [*refused, *told]
 
 
-def _unconsolidatable(state_node: StateNode, situation: Situation) -> str | None:
+def unconsolidatable(state_node: StateNode, situation: Situation) -> str | None:
     """Why a node is none for consolidation; nothing to tell where that will change by itself. None if it is one."""
     pool = situation.pool_of(state_node)
     if (
@@ -314,6 +331,15 @@ class _Search:
         avoid = self._mask(pools, names)
         move = self._together(pools, removed, names, hosting, avoid, raised)
         return move if move is not None else self._one_by_one(pools, members, aim, hosting, raised)
+
+    def alone(self, number: int) -> Alone:
+        """What there is to say about one candidate by itself."""
+        fleet = self._fleet
+        part, members = next((part, each) for part, (_, each) in enumerate(fleet.parts) if number in each)
+        aim, position = target(fleet, members, fleet.kinds(part), 1.0), members.index(number)
+        own = frozenset({fleet.candidates[number].name})
+        answer = self._judge.ask([number], (own,), 1.0, frozenset(fleet.parts[part][0]))
+        return Alone(answer=answer, most=float(aim.most[position]), targeted=bool(aim.removed[position]))
 
     def _mask(self, pools: frozenset[str], names: Iterable[str]) -> Mask:
         """The places not to use: those of other parts, and these."""

@@ -20,14 +20,14 @@ from joiner.state.statenode import StateNode
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
-def drift(situation: Situation, effort: Effort | None = None) -> Decision:
-    """One drifted node, with a place for each of its pods."""
+def drift(situation: Situation, effort: Effort | None = None, *, only: str = "") -> Decision:
+    """One drifted node, with a place for each of its pods. `only`: the claim of the one that is asked about."""
     found, refused = candidates(situation, lambda each: _drifted(each, situation, static=False), eventual=True)
     quota = Quota(situation, DRIFTED)
     objections: list[Objection] = [*refused, *quota.objections(found)]
     move = None
     for each in sorted(found, key=_order):
-        if quota.left(each.pool.name) <= 0:
+        if quota.left(each.pool.name) <= 0 or (only and each.claim.name != only):
             continue
         move, obstacle = _moved(each, situation, effort)
         if move is not None:
@@ -40,6 +40,11 @@ def drift(situation: Situation, effort: Effort | None = None) -> Decision:
         objections=tuple(objections),
         eligible={DRIFTED: len(found) + len(static)},  # one gauge tells of both kinds of pools
     )
+
+
+def obstacle_of(candidate: Candidate, situation: Situation) -> str:
+    """Why a drifted node cannot be replaced, whether or not it is its turn; empty if it can."""
+    return _moved(candidate, situation, None)[1]
 
 
 def static_drift(situation: Situation) -> tuple[dict[str, list[Candidate]], Decision]:

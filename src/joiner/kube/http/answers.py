@@ -22,6 +22,7 @@ from joiner.model.meta import Value
 
 MESSAGE_MOST: Final = 2_000
 _PATIENCE_S: Final = 1.0
+_TOO_LARGE: Final = "etcdserver: request is too large"
 _MANY_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
@@ -74,7 +75,7 @@ def error_of(status: Status, headers: Mapping[str, str], *, evicting: bool = Fal
         return Conflict(f"{message}: it is another object of the same name")
     if code == 409:
         return AlreadyExists(message) if status.reason == "AlreadyExists" else Conflict(message)
-    if code in (400, 405, 413, 415, 422):
+    if code in (400, 405, 413, 415, 422) or (code == 500 and _TOO_LARGE in message):
         return Invalid(
             message, (f"{each.field}: {each.message}" if each.field else each.message or "" for each in causes)
         )

@@ -5,6 +5,7 @@ that may have been renewed meanwhile. Nothing is retried here but that: callers 
 """
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
@@ -24,6 +25,7 @@ SILENCE_S: Final = 150.0
 """A watch that says nothing for so long, not even with a bookmark, is dead: the server tells of its progress every minute."""
 OUTLIVED_S: Final = 900.0
 """How long connections stay open whose certificate was replaced; no watch lasts longer."""
+LARGE: Final = 1 << 20
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
@@ -118,7 +120,7 @@ class Transport:
                 request.method,
                 f"{self.access.server}{request.path}",
                 params=request.parameters,
-                data=request.body,
+                data=_sent(request.body),
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
@@ -161,6 +163,11 @@ class Transport:
         if self._connections is not None:
             await self._connections.session.close()
             self._connections = None
+
+
+def _sent(body: bytes | None) -> bytes | io.BytesIO | None:
+    """What is large is sent piece by piece, so that others get their turn."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGE else body
 
 
 async def _close_later(session: aiohttp.ClientSession) -> None:

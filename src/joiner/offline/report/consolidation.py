@@ -16,31 +16,25 @@ from joiner.disruption.methods.emptiness import emptiness
 from joiner.disruption.nodeprice import NodePrice, of_node, total
 from joiner.disruption.situation import Rules, Situation
 from joiner.model import labels
-from joiner.model.claimconditions import CONSOLIDATABLE, INITIALIZED
-from joiner.model.conditions import Condition
 from joiner.model.duration import Duration
 from joiner.model.meta import KubeObject, ObjectMeta
 from joiner.model.meta import replace as edited
 from joiner.model.node import Node, NodeCondition, NodeSpec, NodeStatus
 from joiner.model.nodeclaim import NodeClaim, NodeClaimStatus
-from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
-from joiner.model.podpolicy import PodDisruptionBudget
 from joiner.model.quantity import Quantity
 from joiner.model.resources import Resources
-from joiner.offline.manifests import Manifests, Unsound
+from joiner.offline.cluster import quiet
+from joiner.offline.manifests import Manifests
 from joiner.offline.problem import NO_PODS
 from joiner.offline.report.plan import PlanOptions, PosedQuestion, pose
+from joiner.offline.report.situation import situation, snapshot_of
 from joiner.scheduling.bound.lowerbound import bound
 from joiner.scheduling.plan import PlannedClaim
 from joiner.state.cluster import Cluster
 from joiner.state.snapshot import Snapshot
 
 MOVES_MOST: Final = 1_000
-_NO_NODES: Final = (
-    "there is no node of a NodePool in these files: give the Nodes, NodeClaims and Pods as"
-    " kubectl get nodes,nodeclaims,pods -A -o yaml prints them"
-)
 
 
 @dataclass(frozen=True)
@@ -75,9 +69,7 @@ def consolidation_report(
 ) -> ConsolidationReport:
     """Everything that consolidation would do. Raises Unsound where there is no node to look at."""
     posed = pose(manifests, now, options)
-    seen = posed.question.snapshot
-    if seen is None or not any(each.claim is not None and each.nodepool for each in seen.nodes):
-        raise Unsound(_NO_NODES)
+    seen = snapshot_of(posed)
     rules = Rules(
         policy=options.policy,
         vocabulary=posed.question.problem.vocabulary,
@@ -94,18 +86,13 @@ class _Rehearsal:
     """The cluster in memory, changed by one move after the other."""
 
     def __init__(self, manifests: Manifests, posed: PosedQuestion, seen: Snapshot, now: datetime, rules: Rules) -> None:
-        self._posed, self._now, self._rules = posed, now, rules
-        self._pools = {pool.name: pool for pool in manifests.all(NodePool)}
-        self._budgets: dict[str, tuple[PodDisruptionBudget, ...]] = {}
-        for each in manifests.all(PodDisruptionBudget):
-            known = self._budgets.get(each.metadata.namespace, ())
-            self._budgets[each.metadata.namespace] = (*known, each)
+        self._manifests, self._posed, self._now, self._rules = manifests, posed, now, rules
         self._daemons, self._bought = seen.daemons, 0
         self._objects: dict[str, tuple[Node, NodeClaim | None]] = {}
         self._pods: dict[str, Pod] = {}
         for state in seen.nodes:
             if state.node is not None and not state.deleting:
-                claim = _quiet(state.claim, now) if state.claim is not None else None
+                claim = quiet(state.claim, now) if state.claim is not None else None
                 self._objects[state.node.name] = (state.node, claim)
                 self._pods.update({pod.key: pod for pod in state.pods})
         self.moves: list[Move] = []
@@ -117,24 +104,8 @@ class _Rehearsal:
         things: list[KubeObject] = [thing for pair in self._objects.values() for thing in pair if thing is not None]
         for thing in (*things, *self._pods.values()):
             cluster.apply(type(thing), None, thing)
-        question = self._posed.question.problem
-        snapshot = edited(
-            cluster.snapshot(self._now),
-            waiting=question.pods,
-            daemons=self._daemons,
-            namespaces=question.namespaces,
-            storage=question.storage,
-        )
-        return Situation(
-            snapshot=snapshot,
-            now=self._now,
-            pools=self._pools,
-            options=question.pools,
-            catalogs=self._posed.catalogs,
-            pod_budgets=self._budgets,
-            storage=question.storage,
-            rules=self._rules,
-        )
+        snapshot = edited(cluster.snapshot(self._now), daemons=self._daemons)
+        return situation(self._manifests, self._posed, snapshot, self._now, self._rules)
 
     def play(self) -> None:
         """Move after move, until none is left."""
@@ -197,7 +168,7 @@ class _Rehearsal:
         )
         status = NodeClaimStatus(node_name=name, provider_id=f"planned:///{name}", allocatable=allocatable)
         claim = NodeClaim(metadata=ObjectMeta(name=name, uid=name, labels=own), status=status)
-        self._objects[name] = (node, _quiet(claim, self._now))
+        self._objects[name] = (node, quiet(claim, self._now))
         return name
 
     def report(self) -> ConsolidationReport:
@@ -235,15 +206,6 @@ def _price(seen: Situation) -> NodePrice:
 
 def _written(amounts: Resources) -> dict[str, Quantity]:
     return {name: Quantity(amount) for name, amount in amounts.items()}
-
-
-def _quiet(claim: NodeClaim, now: datetime) -> NodeClaim:
-    """The claim with no pod having come or gone for long."""
-    kept = tuple(each for each in claim.status.conditions if each.type not in (CONSOLIDATABLE, INITIALIZED))
-    told = tuple(
-        Condition(type=kind, status="True", last_transition_time=now) for kind in (INITIALIZED, CONSOLIDATABLE)
-    )
-    return edited(claim, status=edited(claim.status, conditions=(*kept, *told)))
 
 
 def _settled(planned: PlannedClaim, catalog: Catalog) -> dict[str, str]:
