@@ -116,7 +116,7 @@ WARNINGS = {
     "InstanceTerminating", "InstanceUnhealthy", "TerminatingOnInterruption",
 }  # fmt: skip
 QUIET = {
-    "Unconsolidatable": 900.0,
+    "Unconsolidatable": 900.0, "DriftExpected": 900.0,
     "FailedScheduling": 300.0, "NoCompatibleInstanceTypes": 60.0, "NodeRepairBlocked": 900.0, "RebootObserved": 1800.0,
     "RebootFailed": 1800.0, "NodeOverlaysChanged": 10.0,
 }  # fmt: skip

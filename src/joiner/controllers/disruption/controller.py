@@ -127,7 +127,10 @@ class Disruption(Reconciler):
 
     async def _drift(self, situation: Situation) -> bool:
         if not any(holds(each.claim, DRIFTED) for each in situation.by_claim.values() if each.claim is not None):
-            self._told(drift(situation))
+            began = self._clock.monotonic()
+            found = drift(situation)
+            self._observe(deciding.DRIFTED, "", began)
+            self._told(found)
             return False
         async with self._commands.deciding:
             if not self._is_synced():
