@@ -243,7 +243,7 @@ MUTANTS: tuple[tuple[str, Break], ...] = (
     ("launch", launches_what_is_launched),
     ("launched: claim", launches_whatever_there_is),
     ("minValues", offers_only_the_cheapest_type),
-    ("minValues: nobody allowed that", lowers_min_values_without_being_allowed_to),
+    ("under the policy Strict", lowers_min_values_without_being_allowed_to),
     ("reservation", promises_a_reservation_to_everybody),
     ("liveness", never_collects_garbage_and_never_drains),
     ("liveness: pool static", never_brings_a_static_pool_up_to_its_number),
@@ -256,7 +256,7 @@ SEEDS = range(40)
 NEEDED: dict[str, Callable[[Made], bool]] = {
     "liveness: pool static": lambda made: made.static,
     "liveness: buffer": lambda made: made.buffers,
-    "minValues: nobody allowed that": lambda made: not made.best_effort,
+    "under the policy Strict": lambda made: not made.best_effort,
 }
 """What a world must have for a broken controller to matter in it."""
 
