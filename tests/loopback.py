@@ -79,6 +79,7 @@ class Served:
         self._ready.set()
         self._loop.run_forever()
         self._loop.run_until_complete(self._shut())
+        self._loop.run_until_complete(asyncio.sleep(0.05))  # what was aborted closes its sockets in the next turns
         self._loop.close()
 
     async def _open(self) -> None:
