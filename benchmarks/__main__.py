@@ -19,6 +19,7 @@ NAMES = (
     "market",
     "families",
     "growth",
+    "inarow",
     "dials",
     "simulation",
     "cluster",

@@ -2,7 +2,8 @@
 
 `benchmark` is the mix of Karpenter's own scheduling benchmark: a fifth each of plain, zone-spread, host-spread, zone-affine
 and host-anti-affine pods of random sizes on 400 types whose price is exactly proportional to their size. `deployments` are
-services of equal replicas, a minority of them constrained, on the types and prices of EC2. `preferences` are identical pods
+services of equal replicas, a minority of them constrained, on the types and prices of EC2; `topology` are such with topology
+rules. `preferences` are identical pods
 with a preference that can be met, one that cannot, and one that makes them want a node each.
 """
 
@@ -31,6 +32,12 @@ CONSTRAINTS = {
     "plain": 50, "zone-spread": 18, "host-spread": 4, "anti-affinity": 3, "arm64": 7, "on-demand": 8, "category": 4,
     "zone-pinned": 3, "soft-zone-spread": 3,
 }  # fmt: skip
+
+TOPOLOGY = {
+    "zone-affinity": 20, "zone-affinity-to-other": 10, "zone-spread": 18, "host-spread": 8, "anti-affinity": 10,
+    "zone-anti-affinity-to-other": 5, "soft-zone-affinity": 8, "soft-zone-anti-affinity": 5, "soft-zone-spread": 6, "plain": 10,
+}  # fmt: skip
+"""What services of the kind `topology` ask for: EC2's prices differ by zone, so it matters where the first pod goes."""
 
 
 def _one_of(key: str, *values: str) -> dict[str, Any]:
@@ -155,16 +162,19 @@ def deployments(
 ) -> dict[str, Any]:
     """Services of equal replicas, a minority of them constrained, on EC2 types.
 
-    By kind: `mixed`, some of them only on demand; `spot`, all of them on spot or on demand; `on-demand`, in a pool without spot.
+    By kind: `mixed`, some of them only on demand; `spot`, all of them on spot or on demand; `on-demand`, in a pool without spot;
+    `topology`, most of them with affinity, anti-affinity or spread.
     """
     dice = Random(seed)
     made: list[dict[str, Any]] = []
     for number in range(services):
         cpu, per_cpu, _ = dice.choices(SERVICES, [weight for *_, weight in SERVICES])[0]
         labels = {"app": f"app-{number:03d}", "tier": dice.choice(["web", "api", "batch", "cache"])}
-        asked = dice.choices(list(CONSTRAINTS), list(CONSTRAINTS.values()))[0]
+        weights = TOPOLOGY if kind == "topology" else CONSTRAINTS
+        asked = dice.choices(list(weights), list(weights.values()))[0]
         asked = "plain" if kind == "spot" and asked == "on-demand" else asked
-        spec = _constraint(asked, {"app": labels["app"]}, dice)
+        other = {"app": f"app-{dice.randrange(services):03d}"} if kind == "topology" else {}
+        spec = _constraint(asked, {"app": labels["app"]}, other, dice)
         replicas = pods // services + (1 if number < pods % services else 0)
         memory = max(64, cpu * per_cpu // 1000)
         made += [_pod(f"app-{number:03d}-{replica:05d}", cpu, memory, labels, **spec) for replica in range(replicas)]
@@ -179,8 +189,20 @@ def deployments(
     return {"name": name, "nodePools": [pool], "instanceTypes": ec2_types(types), "pods": made}
 
 
-def _constraint(kind: str, own: dict[str, str], dice: Random) -> dict[str, Any]:
+def topology(pods: int, seed: int = 42) -> dict[str, Any]:
+    """Services of about ten replicas with topology rules, on EC2 types."""
+    return deployments(pods, max(4, pods // 10), 400, seed, "topology")
+
+
+def _constraint(kind: str, own: dict[str, str], other: dict[str, str], dice: Random) -> dict[str, Any]:
     match kind:
+        case "zone-affinity" | "zone-affinity-to-other":
+            return {"affinity": {"podAffinity": {_REQUIRED: [_term(ZONE, other if "other" in kind else own)]}}}
+        case "zone-anti-affinity-to-other":
+            return {"affinity": {"podAntiAffinity": {_REQUIRED: [_term(ZONE, other)]}}}
+        case "soft-zone-affinity" | "soft-zone-anti-affinity":
+            liked = [{"weight": 10, "podAffinityTerm": _term(ZONE, own)}]
+            return {"affinity": {"podAntiAffinity" if "anti" in kind else "podAffinity": {_PREFERRED: liked}}}
         case "zone-spread":
             return {"topologySpreadConstraints": [_spread(ZONE, own)]}
         case "soft-zone-spread":

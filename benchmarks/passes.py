@@ -36,9 +36,9 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 Document = dict[str, Any]
 
 
-def _machines(types: dict[str, dict[str, int]]) -> Iterator[KubeObject]:
+def _machines(types: dict[str, dict[str, int]], nodes: int) -> Iterator[KubeObject]:
     kinds = ("Launched", "Registered", "Initialized", "Ready", "Consolidatable")
-    for number in range(NODES):
+    for number in range(nodes):
         size, name = SIZES[number % len(SIZES)], f"node-{number:04}"
         own = {
             labels.NODEPOOL: "default",
@@ -64,9 +64,9 @@ def _machines(types: dict[str, dict[str, int]]) -> Iterator[KubeObject]:
         )
 
 
-def _pods() -> Iterator[KubeObject]:
+def _pods(nodes: int, pods: int) -> Iterator[KubeObject]:
     dice = Random(1)
-    for number in range(PODS + WAITING):
+    for number in range(pods + WAITING):
         service = number % SERVICES
         own = {"app": f"service-{service}"}
         spec: Document = {}
@@ -94,15 +94,15 @@ def _pods() -> Iterator[KubeObject]:
             "creationTimestamp": LONG_AGO,
         }
         status: Document = {"phase": "Running"}
-        if number < PODS:
-            spec["nodeName"] = f"node-{dice.randrange(NODES):04}"
+        if number < pods:
+            spec["nodeName"] = f"node-{dice.randrange(nodes):04}"
         else:
             refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
             status = {"phase": "Pending", "conditions": [refused]}
         yield codec.decode({"metadata": metadata, "spec": {"containers": [container], **spec}, "status": status}, Pod)
 
 
-def large() -> Callable[[], Situation]:
+def large(nodes: int = NODES, pods: int = PODS) -> Callable[[], Situation]:
     """What a pass looks at in a large cluster on EC2's types."""
     vocabulary = VOCABULARY
     template = {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}, "requirements": []}}
@@ -113,7 +113,7 @@ def large() -> Callable[[], Situation]:
     catalog = build(types, NO_ADJUSTMENTS, pool, vocabulary)
     amounts = {each.name: each.allocatable() for each in types if each.name in SIZES}
     cluster = Cluster(vocabulary)
-    for thing in (*_machines(amounts), *_pods()):
+    for thing in (*_machines(amounts, nodes), *_pods(nodes, pods)):
         cluster.apply(type(thing), None, thing)
 
     def situation() -> Situation:
