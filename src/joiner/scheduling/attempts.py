@@ -9,6 +9,7 @@ from joiner.scheduling.choice import charged_price
 from joiner.scheduling.effort import Effort
 from joiner.scheduling.engine.firstfit import FirstFit, NothingNew, TooDear
 from joiner.scheduling.engine.prepared import PreparedProblem
+from joiner.scheduling.kept import Kept
 from joiner.scheduling.planners import withinlimits
 from joiner.scheduling.planners.firstfitvariants import Favouring, InTurn, MarketFirst
 from joiner.scheduling.planners.queuereorder import reordered, rescued
@@ -32,25 +33,35 @@ class Attempts:
         *,
         how: str = "",
         pinned: bool = False,
+        kept: Kept | None = None,
     ) -> None:
         self.problem = problem
-        self.prepared = prepared or PreparedProblem(problem)
+        self.prepared = prepared or PreparedProblem(problem, kept)
         self._effort = effort
         self._reporter = reporter
         self._how = how
         self._pinned = pinned
 
-    def all(self, planners: Iterable[type[FirstFit]], without: frozenset[int] = frozenset()) -> list[FirstFit]:
-        """One run of each way; those that find out that they have nothing to add are left out."""
+    def all(
+        self,
+        planners: Iterable[type[FirstFit]],
+        without: frozenset[int] = frozenset(),
+        cost_max: float | None = None,
+    ) -> list[FirstFit]:
+        """One run of each way; those that have nothing to add or are sure to cost more than so much are left out."""
         runs: list[FirstFit] = []
         for planner in planners:
-            with suppress(NothingNew):
-                runs.append(self.one(planner, without))
+            with suppress(NothingNew, TooDear):
+                runs.append(self.one(planner, without, cost_max))
         return runs
 
-    def one(self, planner: type[FirstFit], without: frozenset[int] = frozenset()) -> FirstFit:
+    def one(
+        self, planner: type[FirstFit], without: frozenset[int] = frozenset(), cost_max: float | None = None
+    ) -> FirstFit:
         """One run to its end."""
-        run = planner(self.problem, self._effort, self.prepared, without=without, pinned=self._pinned)
+        run = planner(
+            self.problem, self._effort, self.prepared, cost_max=cost_max, without=without, pinned=self._pinned
+        )
         if self._pinned:
             run.planner += ", pinned"
         return self._placed(run)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.engine.pricing import rounded
-from joiner.scheduling.plan import Plan
+from joiner.scheduling.plan import ALL_TRIED, Plan
 from joiner.scheduling.planners import spotflexibility, withinlimits
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.report.plannedclaims import to_plan
@@ -29,7 +29,9 @@ def complete(runs: list[FirstFit]) -> list[FirstFit]:
     return [run for run in runs if run.sound and not run.left_over()]
 
 
-def best_plan(runs: list[FirstFit], charged: float, limits: Sequence[PoolOption] = ()) -> Plan | None:
+def best_plan(
+    runs: list[FirstFit], charged: float, limits: Sequence[PoolOption] = (), *, ended: str = ALL_TRIED
+) -> Plan | None:
     """The plan of the best run; one that loses pods when its claims are written down makes way for the next.
 
     Where limits are given that the runs were made without: nothing if the plan is not within them.
@@ -39,7 +41,7 @@ def best_plan(runs: list[FirstFit], charged: float, limits: Sequence[PoolOption]
         spotflexibility.widen(run, run.compared_price() * run.policy.spot_width_cost)
         if limits and (run.stopped or not withinlimits.narrowed(run, limits)):
             return None
-        plan = to_plan(run)
+        plan = to_plan(run, ended)
         if not plan.dropped:
             return plan
         plans.append(plan)

@@ -11,6 +11,15 @@ from joiner.requirements import Requirements
 
 _SHOWN_NAMES: Final = 5
 
+AT_HOME: Final = "existing nodes take every pod that could have a place"
+FIRST_FIT_ONLY: Final = "only first fit was asked for"
+AGREED: Final = "first fit and planning by price come to the same node"
+NEAR_BOUND: Final = "no plan can be more than 2 % cheaper"
+OUT_OF_EFFORT: Final = "the effort was spent"
+ALL_TRIED: Final = "every planner that suits the problem was tried"
+TWO_TRIED: Final = "the two quickest planners were tried"
+"""What ends the search for a better plan."""
+
 
 class PlannedClaim(Value):
     """A node to buy."""
@@ -127,6 +136,8 @@ class Plan(Value):
     """How many pods lost their place because the types a claim may name do not leave the values it must."""
     planner: str = ""
     """Which way of planning won."""
+    ended: str = ""
+    """What ended the search for a better one."""
 
     @property
     def price(self) -> float:

@@ -9,7 +9,7 @@ from typing import Final
 from joiner.scheduling.attempts import Attempts
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.planners import withinlimits
-from joiner.scheduling.planners.firstfitvariants import Baseline, ImportantFirst
+from joiner.scheduling.planners.firstfitvariants import Baseline, Favouring, ImportantFirst
 
 Rescue = Callable[[Attempts, FirstFit], FirstFit]
 
@@ -53,7 +53,7 @@ def _settled_domains(attempts: Attempts, net: FirstFit) -> FirstFit:
 
 def _baseline_kept(attempts: Attempts, net: FirstFit) -> FirstFit:
     """A run that places every pod that the baseline places: one left over there is placed beside them, or not at all."""
-    for baseline in attempts.all((Baseline,)) if not net.favourite else ():
+    for baseline in attempts.all((Baseline,)) if not isinstance(net, Favouring) else ():
         if not baseline.stopped and not net.left_over() <= baseline.left_over():
             waiting = baseline.waiting()
             queue = attempts.prepared.queue(by_priority=False, in_turn=True)

@@ -572,7 +572,8 @@ def test_nodes_of_a_pool_that_has_nothing_to_sell_are_used_in_spite_of_a_taint_t
 
 def test_a_tiny_plan_is_repaired_by_another_order() -> None:
     heard = Heard()
-    waiting = [*pods(3, "large", cpu="1500m"), *pods(3, "small", cpu="500m")]
+    even = [spread_over("large")]
+    waiting = [*pods(3, "large", cpu="1500m", topologySpreadConstraints=even), *pods(3, "small", cpu="500m")]
 
     schedule(problem(waiting), reporter=heard)
 

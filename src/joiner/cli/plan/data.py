@@ -51,6 +51,7 @@ def as_data(view: PlanReport) -> dict[str, Any]:
         "remedies": [remedy_data(view, row) for row in view.left_over if row.remedies],
         "notAttempted": list(plan.not_attempted),
         "planner": plan.planner,
+        "ended": plan.ended,
         "attempts": [attempt_data(attempt) for attempt in view.attempts],
         **_costs_data(view),
         **_bound_data(view),
@@ -257,4 +258,4 @@ def pod_data(view: PlanReport, story: PodReport) -> dict[str, Any]:
         found["existingNodes"] = [reason_data(each) for each in story.nodes]
     if story.costs:
         found["costs"] = [cost_data(each) for each in story.costs]
-    return found
+    return found | {"planner": view.plan.planner, "ended": view.plan.ended}

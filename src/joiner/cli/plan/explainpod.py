@@ -49,6 +49,7 @@ def _told(view: PlanReport, story: PodReport) -> Iterator[str | output.Cell]:
         yield output.Cell("\nWhat its wishes cost", "bold")
         rows = [(each.constraint.says, cost_text(each.hourly)) for each in story.costs]
         yield from _table(("WISH", "$/h"), rows)
+    yield f"\nthe plan is by {view.plan.planner}; the search for a better one ended: {view.plan.ended}"
 
 
 def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:

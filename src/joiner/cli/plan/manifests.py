@@ -60,6 +60,7 @@ def _draw(report: PlanReport) -> None:
     if report.bound is not None:
         costsandbound.draw_bound(report, report.bound)
         tables.section("Ways to plan that were tried", costsandbound.attempts_table(report))
+        output.echo(f"\nThe search ended: {report.plan.ended}")
 
 
 class Progress:

@@ -16,6 +16,7 @@ from joiner.disruption.simulate import SimulatedPlan, judged, question_without
 from joiner.disruption.situation import Situation
 from joiner.model.meta import Value, replace
 from joiner.scheduling.effort import Effort
+from joiner.scheduling.kept import Kept
 from joiner.scheduling.schedule import first_plan, schedule
 
 
@@ -43,6 +44,7 @@ class Judge:
         """`thorough`: whether every way of planning is tried, as for pending pods; with effort, only as much as it allows."""
         self._fleet, self._totals, self._thorough, self._effort = fleet, totals, thorough, effort
         self._situation: Situation = fleet.situation
+        self._kept = Kept()
         self.asked = 0
 
     def ask(self, gone: Sequence[int], away: Sequence[frozenset[str]], raised: float, pools: frozenset[str]) -> Answer:
@@ -90,7 +92,8 @@ class Judge:
             nodes=tuple(each for each in question.nodes if each.name not in closed),
         )
         question = seen.spread(question)
-        plan = schedule(question, effort=self._effort) if self._thorough else first_plan(question)
+        kept = self._kept
+        plan = schedule(question, effort=self._effort, kept=kept) if self._thorough else first_plan(question, kept)
         return replace(judged(plan, question, states, seen.snapshot), virtual=tuple(pod.key for pod in seen.virtual))
 
     def _evicted_elsewhere(self, pools: frozenset[str]) -> frozenset[str]:

@@ -6,7 +6,8 @@ from typing import Final, Literal
 from joiner.model.meta import Value
 from joiner.scheduling.bound.dualprices import SAFETY, ascended, proven, solved
 from joiner.scheduling.bound.enumeration import cheapest
-from joiner.scheduling.bound.relaxation import relaxed
+from joiner.scheduling.bound.relaxation import charging, demands_of, of_demands, relaxed
+from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.plan import Plan
 from joiner.scheduling.problem import Problem
 
@@ -73,6 +74,17 @@ def bound(problem: Problem, pods: Collection[str] | None = None, *, solver: bool
         method="all ways" if better else "climb" if found is None else "solver",
         dropped=relaxation.dropped,
     )
+
+
+def of_few(run: FirstFit, charge: float) -> float:
+    """The bound that comes of going through all ways to serve a few pods, each node so much dearer; 0 if there is none.
+
+    The run has not placed any of the pods yet.
+    """
+    relaxation = of_demands(run, demands_of(run, run.problem, None))
+    if charge and (relaxation.kinds.limits >= 0).any():
+        return 0.0  # nodes that are there or reserved are not charged
+    return (cheapest(charging(relaxation, charge)) or 0.0) * (1 - SAFETY)
 
 
 def placed(plan: Plan) -> frozenset[str]:

@@ -108,7 +108,7 @@ class Relaxation:
 def relaxed(problem: Problem, covered: Collection[str] | None = None) -> Relaxation:
     """The relaxation of a problem, for the pods of these names; for all that could be placed at all if none are given."""
     run = FirstFit(problem, Unlimited())
-    return of_demands(run, _demands(run, problem, covered))
+    return of_demands(run, demands_of(run, problem, covered))
 
 
 def of_demands(
@@ -149,7 +149,8 @@ def of_demands(
 # -- demands -------------------------------------------------------------------------------------------------------------
 
 
-def _demands(run: FirstFit, problem: Problem, covered: Collection[str] | None) -> list[Demand]:
+def demands_of(run: FirstFit, problem: Problem, covered: Collection[str] | None) -> list[Demand]:
+    """What the pods of these names ask for, or all that are not ignored."""
     wanted = None if covered is None else frozenset(covered)
     members: dict[int, list[str]] = {}
     for pod, each in zip(problem.pods, run.of_pod, strict=True):

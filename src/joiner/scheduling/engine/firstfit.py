@@ -61,14 +61,10 @@ class FirstFit:
     """Whether the outcome keeps every rule; a way of planning that looks ahead may find out at the end that it does not."""
     by_priority = False
     """Whether important pods go first, whatever their size."""
-    favourite = ""
-    """The domain that is taken where several are as good, if the run has one."""
     weighs_prices = False
     """Whether prices say which pods go on which claim."""
     buys_by_value = False
     """Whether it looks for the node first, then for the pods on it."""
-    by_price = False
-    """Whether, of domains that are as good, the one is taken where the first pod costs least, not all kinds on average."""
     in_turn = False
     """Whether pods of one size and age go one after the other, and not class by class; the refused wait for the next round."""
 
@@ -140,7 +136,6 @@ class FirstFit:
             self.flexible,
             self.launch_terms,
             best_effort=problem.policy.min_values == "BestEffort",
-            by_price=self.by_price,
         )
 
     def _reserved_counts(self) -> dict[str, int]:
@@ -208,10 +203,9 @@ class FirstFit:
             held = VolumePinnedQueue()
             look_at = 0
             for at, position in enumerate(waiting):
-                if self._cost_max is not None and at >= look_at:
+                if at >= look_at:
                     look_at = at + max(_LOOK_AT_COST, len(self.claims) // 4)
-                    if self.cost() > self._cost_max:
-                        raise TooDear
+                    self.end_if_too_dear()
                 if self.effort.spent():
                     stopped = waiting[at:]
                     break
@@ -285,6 +279,11 @@ class FirstFit:
             if len(pod_class.steps) > 1:
                 step.hopeless = not self._has_hope_at(pod_class, step)
         return False
+
+    def end_if_too_dear(self) -> None:
+        """Give up a run that is sure to cost more than it may."""
+        if self._cost_max is not None and self.cost() > self._cost_max:
+            raise TooDear
 
     def cost(self) -> float:
         """What the open claims cost at least, whatever else they take: those in a reservation may end up cheaper still."""

@@ -19,6 +19,7 @@ from joiner.model.pod import Pod
 from joiner.model.resources import CPU, MEMORY, PODS
 from joiner.requirements import Requirement, Requirements
 from joiner.scheduling.engine.affinitydomains import AffinityDomainRanking
+from joiner.scheduling.kept import Kept
 from joiner.scheduling.nodes.existingnode import OpenNode
 from joiner.scheduling.nodes.launchterms import LaunchTermsTable
 from joiner.scheduling.nodes.minvalues import Flexibility
@@ -42,8 +43,9 @@ _LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
 class PreparedProblem:
     """The problem, prepared. Nothing on it changes an answer, and no run changes anything on it."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, kept: Kept | None = None) -> None:
         self._problem = problem
+        self._kept = Kept() if kept is None else kept
         self.joined = RequirementCache(problem.vocabulary.well_known)
         volume_index = VolumeIndex(problem.storage, problem.vocabulary)
         keeping_away = [pod for pod in problem.bound if pod.spec.affinity.pod_anti_affinity.required]
@@ -82,7 +84,9 @@ class PreparedProblem:
         self._queues: dict[tuple[bool, bool], list[int]] = {}
         self._best_weights: dict[int, int] | None = None
         self.relaxed: dict[object, Any] = {}
-        """Linear relaxations with their solutions, by what was asked: planners share them."""
+        """Linear relaxations and their solutions, by what was asked: planners share them."""
+        self.first_choices: dict[tuple[int, Requirements, int], tuple[int, Requirements] | None] = {}
+        """Class, requirements and number of groups to the pool of a first claim for a pod, and what that claim must be."""
 
     def _can_do_without_exotic(self, template: Template) -> bool:
         """Whether each pod that the pool could take has a type there that is no machine for special work."""
@@ -105,7 +109,7 @@ class PreparedProblem:
         made._templates = self.templates()
         for template in made._templates:
             template.left = {}
-        made._best_weights, made.relaxed = None, {}
+        made._best_weights, made.relaxed, made.first_choices = None, {}, {}
         return made
 
     # -- for a run ----------------------------------------------------------------------------------------------------
@@ -216,7 +220,7 @@ class PreparedProblem:
         batch = (
             frozenset(pod.metadata.uid for pod in problem.pods if pod.metadata.uid) if problem.bound else frozenset()
         )
-        groups = Groups(problem, batch, Domains(problem), self._seen)
+        groups = Groups(problem, batch, Domains(problem), self._seen, self._kept)
         wanted = [each for each in self.classes if each.number not in self.ignored]
         for each in wanted:
             prepare(each, groups, problem.vocabulary, problem.policy.preferences == "Respect", self.disliked)
@@ -245,10 +249,11 @@ class PreparedProblem:
     def _open_nodes(self) -> list[OpenNode]:
         problem = self._problem
         ordered = sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
-        return [
-            OpenNode(number, node, problem.daemons, self.names, problem.vocabulary)
-            for number, node in enumerate(ordered)
-        ]
+        alike = (problem.daemons, self.names, problem.vocabulary)
+        made = self._kept.state("nodes", alike, Kept).each(
+            "nodes", ordered, lambda node: OpenNode(node, problem.daemons, self.names, problem.vocabulary)
+        )
+        return [node.at(number) for number, node in enumerate(made)]
 
     @cached_property
     def by_name(self) -> list[int]:

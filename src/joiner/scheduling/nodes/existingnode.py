@@ -16,10 +16,11 @@ from joiner.scheduling.problem import Amounts, ExistingNode
 class OpenNode:
     """A node with what is left on it."""
 
+    number = -1
+
     def __init__(
-        self, number: int, node: ExistingNode, daemons: Sequence[Pod], names: Sequence[str], vocabulary: Vocabulary
+        self, node: ExistingNode, daemons: Sequence[Pod], names: Sequence[str], vocabulary: Vocabulary
     ) -> None:
-        self.number = number
         self.node = node
         labels = node.labels if HOSTNAME in node.labels else {**node.labels, HOSTNAME: node.name}
         self.requirements = Requirements.of_labels(labels, vocabulary)
@@ -30,6 +31,14 @@ class OpenNode:
         self.ports = list(node.ports)
         self.attached = dict(node.volumes)
         self.members: list[int] = []
+
+    def at(self, number: int) -> "OpenNode":
+        """The same node with its place in the order in which they are tried."""
+        if self.number == number:
+            return self
+        made = self.fresh()
+        made.number = number
+        return made
 
     def fresh(self) -> "OpenNode":
         """The same node for another run to fill."""

@@ -30,6 +30,10 @@ class Flexibility:
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
         self._known: dict[tuple[str, int, int, Requirements, tuple[str, ...]], int] = {}
+        self._missing: dict[
+            tuple[int, int, Requirements, tuple[str, ...]], tuple[Mapping[str, int], dict[str, int]]
+        ] = {}
+        """By the identity of the minValues, which are kept with the answer: claims of a pool share theirs."""
         self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
         self._allowed: dict[tuple[str, Requirement | None], _Values] = {}
 
@@ -64,10 +68,16 @@ class Flexibility:
 
     def missing(
         self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
-    ) -> dict[str, int]:
+    ) -> Mapping[str, int]:
         """The keys that have too few values left, with the count that is left."""
-        counts = self.counts(keys, units, requirements, reservable) if keys else {}
-        return {key: count for key, count in counts.items() if count < keys[key]}
+        if not keys:
+            return {}
+        question = (id(keys), units, requirements, tuple(reservable))
+        known = self._missing.get(question)
+        if known is None:
+            counts = self.counts(keys, units, requirements, reservable)
+            known = self._missing[question] = (keys, {key: n for key, n in counts.items() if n < keys[key]})
+        return known[1]
 
     def _values(self, key: str, wanted: Requirement | None) -> _Values:
         found = self._allowed.get((key, wanted))

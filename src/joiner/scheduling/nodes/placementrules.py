@@ -54,14 +54,12 @@ class PlacementRules:
         launch_terms: Mapping[str, LaunchTermsTable],
         *,
         best_effort: bool,
-        by_price: bool,
     ) -> None:
         self._joined = joined
         self._reservations = reservations
         self._flexible = flexible
         self._launch_terms = launch_terms
         self._best_effort = best_effort
-        self._by_price = by_price
         self.market_first: frozenset[int] = frozenset()
         """The classes that leave reservations to others as long as there is something to buy for them."""
         self._tolerated: dict[tuple[int, int], bool] = {}
@@ -105,8 +103,6 @@ class PlacementRules:
                 continue
             found = self._bought(claim, pod_class, narrowed, amounts, new=new)
             if isinstance(found, Fitting):
-                if new and self._by_price and not step.final:
-                    return self._cheapest(claim, pod_class, step, placed, found)
                 return found
             if not step.final and claim.cost_max is None:
                 found = self._elsewhere(claim, pod_class, step, placed, narrowed, amounts, found, new=new)
@@ -143,15 +139,6 @@ class PlacementRules:
                 if isinstance(found, Fitting):
                     return found
         return refused
-
-    def _cheapest(self, claim: Claim, pod_class: PodClass, step: Step, placed: Requirements, found: Fitting) -> Fitting:
-        """A new claim in the domain where it costs least, of those that topology likes as much as the first."""
-        best, cost, crowd = found, self.cost(claim, found), _crowd(step, found.requirements)
-        for other in self._others(claim, pod_class, step, placed, found.requirements, (AFFINITY, SPREAD)):
-            there = self._bought(claim, pod_class, other, found.amounts, new=True)
-            if isinstance(there, Fitting) and _crowd(step, other) <= crowd and self.cost(claim, there) < cost:
-                best, cost = there, self.cost(claim, there)
-        return best
 
     def cost(self, claim: Claim, found: Fitting) -> float:
         """What a claim would cost at best; nothing where it counts on what is paid for."""

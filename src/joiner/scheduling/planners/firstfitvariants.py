@@ -6,13 +6,6 @@ from joiner.scheduling.engine.firstfit import FirstFit, NothingNew
 from joiner.scheduling.engine.pricing import Costs, cheapest
 
 
-class CheapDomains(FirstFit):
-    """First fit that opens each claim in the domain where its first pod costs least."""
-
-    planner = "first-fit, cheap domains"
-    by_price = True
-
-
 class FirstPlace(FirstFit):
     """First fit in which volumes that can be reached from several places are only reached from the first, as Karpenter does it:
     pods that could be elsewhere then leave room for those that cannot.
@@ -34,7 +27,7 @@ class Favouring(FirstFit):
 
     def favour(self, key: str, domain: str) -> None:
         """Take this domain where several are as good."""
-        self.planner, self.favourite = f"first-fit, favouring {domain}", domain
+        self.planner = f"first-fit, favouring {domain}"
         for group in {group for each in self.classes for step in each.steps for group, _ in step.groups}:
             if group.key == key:
                 group.ranks = {**group.ranks, domain: -1}

@@ -54,16 +54,18 @@ class LpPriced(ValueGreedy):
             for size in sizes
         ]
         hosts = [(groups.index(size.host_group), size.host_most) for size in sizes]
-        key = (self.charge, tuple(asked), tuple(hosts))
-        known: dict[object, tuple[Relaxation, FractionalPlan | None]] = self._prepared.relaxed
+        key = (tuple(asked), tuple(hosts))
+        known = self._prepared.relaxed
         if key not in known:
-            relaxation = of_demands(self, [_demand(n, size) for n, size in enumerate(sizes)], to_plan=True)
+            known[key] = of_demands(self, [_demand(n, size) for n, size in enumerate(sizes)], to_plan=True)
+        relaxation: Relaxation = known[key]
+        if (self.charge, key) not in known:
             fractions: FractionalPlan | None = None
             if relaxation.parts.size:
                 steps = int(np.clip(_WORK / relaxation.parts.size, _STEPS // 3, _STEPS))
                 fractions = fractional_plan(charging(relaxation, self.charge), steps)
-            known[key] = relaxation, fractions
-        return known[key]
+            known[self.charge, key] = fractions
+        return relaxation, known[self.charge, key]
 
     def _begin(self, sizes: list[Size], relaxation: Relaxation, fractions: FractionalPlan) -> None:
         """What is bought before anything else."""

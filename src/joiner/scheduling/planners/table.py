@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.engine.prepared import PreparedProblem
-from joiner.scheduling.planners.firstfitvariants import CheapDomains, FirstPlace
+from joiner.scheduling.planners.firstfitvariants import FirstPlace
 from joiner.scheduling.planners.leastincrease import LeastIncrease, TightLeastIncrease
 from joiner.scheduling.planners.valuegreedy import ConstrainedFirst, ValueGreedy
 
@@ -89,11 +89,10 @@ PLANNERS: Final = (
     Planner(lambda: ValueGreedy, "buys the node whose best filling has most value per dollar", _by_value),
     Planner(lambda: ConstrainedFirst, "the same, pods with the fewest kinds of node first", _few),
     Planner(lambda: LeastIncrease, "puts each pod on the claim that it makes dearer by least", _few),
-    Planner(lambda: TightLeastIncrease, "the same, where that costs clearly less than a new claim", _few),
     Planner(
-        lambda: CheapDomains,
-        "first fit in the domain where the pod costs least",
-        lambda s: s.domains and s.pods <= SMALL,
+        lambda: TightLeastIncrease,
+        "the same, where that costs clearly less than a new claim",
+        lambda s: 1 < s.pods <= TINY,
     ),
     Planner(
         lambda: FirstPlace,

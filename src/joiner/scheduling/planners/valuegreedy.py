@@ -167,6 +167,17 @@ class ValueGreedy(FirstFit):
         return self._choices[key]
 
     def _choose(self, pod_class: PodClass, step: Step) -> tuple[Template, Requirements] | None:
+        """The same by asking each pool; where no pod has a place yet, all runs get the same answer."""
+        if self.nodes or self.pinned:
+            return self._first_pool(pod_class, step)
+        known, key = self._prepared.first_choices, (pod_class.number, step.requirements, len(step.groups))
+        if key not in known:
+            chosen = self._first_pool(pod_class, step)
+            known[key] = None if chosen is None else (self.templates.index(chosen[0]), chosen[1])
+        answer = known[key]
+        return None if answer is None else (self.templates[answer[0]], answer[1])
+
+    def _first_pool(self, pod_class: PodClass, step: Step) -> tuple[Template, Requirements] | None:
         for template in self.templates:
             claim = Claim(len(self.claims), template)
             if isinstance(self.opened(claim, pod_class, step), Fitting):
@@ -191,9 +202,13 @@ class ValueGreedy(FirstFit):
 
     def _buy(self) -> Iterator[int]:
         """Open claims until no size has pods left; gives the pods that could not be placed this way."""
+        look_at = 1
         for size in self._ordered:
             while size.left:
                 share = size.shares[-1]
+                if len(self.claims) >= look_at:
+                    look_at = len(self.claims) * 5 // 4 + 1
+                    self.end_if_too_dear()
                 if not share.positions:
                     size.shares.pop()
                 elif self.effort.spent():

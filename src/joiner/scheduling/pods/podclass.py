@@ -16,7 +16,8 @@ from joiner.scheduling.pods.preferences import PodPreferences, steps, wishes
 from joiner.scheduling.pods.volumetopology import PodVolumes, VolumeIndex
 from joiner.scheduling.problem import Amounts
 from joiner.scheduling.topology.group import AFFINITY, Group
-from joiner.scheduling.topology.groups import Groups, Labels, labels_of
+from joiner.scheduling.topology.groups import Groups
+from joiner.scheduling.topology.present import Labels, labels_of
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic")
 """Quantities are written as text: thousandths of the largest one do not fit the format's integers.

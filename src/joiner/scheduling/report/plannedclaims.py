@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from joiner.scheduling.engine.firstfit import FirstFit
 
 
-def to_plan(run: "FirstFit") -> Plan:
-    """The answer of a run that has ended, with everything there is to say about it."""
+def to_plan(run: "FirstFit", ended: str = "") -> Plan:
+    """The answer of a run, with everything there is to say about it, and what ended the search for a better one."""
     spelling = Spelling(run.problem)
     claims, dropped = _planned_claims(run)
     left = dict.fromkeys(run.of_pod[position] for position in run.left)
@@ -39,6 +39,7 @@ def to_plan(run: "FirstFit") -> Plan:
         not_attempted=tuple(run.key(position) for position in run.not_attempted),
         dropped=len(dropped),
         planner=run.planner,
+        ended=ended,
     )
 
 

@@ -10,6 +10,7 @@ from joiner.model.podrules import is_terminal, is_terminating
 from joiner.model.selector import LabelSelector
 from joiner.model.taints import Taint, Toleration, kept_off
 from joiner.requirements import Requirement, Requirements
+from joiner.scheduling.kept import Kept
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.topology.group import (
     AFFINITY,
@@ -21,14 +22,7 @@ from joiner.scheduling.topology.group import (
     selector_of,
     spread_filter,
 )
-
-Labels = tuple[str, tuple[tuple[str, str], ...]]
-"""Namespace and labels of pods that are alike to every selector."""
-
-
-def labels_of(pod: Pod, seen: frozenset[str]) -> Labels:
-    """What selectors see of a pod, which are labels of these names."""
-    return pod.metadata.namespace, tuple(sorted([each for each in pod.metadata.labels.items() if each[0] in seen]))
+from joiner.scheduling.topology.present import Labels, PresentPods
 
 
 def seen_by_selectors(pods: Iterable[Pod]) -> frozenset[str]:
@@ -63,17 +57,16 @@ class _Place:
 class Groups:
     """Every group of a run, made as pods ask for them and filled with what is known at the start."""
 
-    def __init__(self, problem: Problem, batch: frozenset[str], universe: "Domains", seen: frozenset[str]) -> None:
+    def __init__(
+        self, problem: Problem, batch: frozenset[str], universe: "Domains", seen: frozenset[str], kept: Kept
+    ) -> None:
         self._namespaces = problem.namespaces
-        self._places = {each.name: _Place(each.name, each.labels, each.taints) for each in problem.nodes}
+        places = kept.each("places", problem.nodes, lambda node: _Place(node.name, node.labels, node.taints))
+        self._places = {node.name: place for node, place in zip(problem.nodes, places, strict=True)}
         gone = {name: _Place(name, labels, ()) for name, labels in problem.bound_nodes.items()}
-        self._present: dict[Labels, dict[str, int]] = {}
-        everywhere = {**gone, **self._places}
-        for pod in problem.bound:
-            if pod.metadata.uid not in batch and not is_terminal(pod) and not is_terminating(pod):
-                counts = self._present.setdefault(labels_of(pod, seen), {})
-                counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
-        self._everywhere = everywhere
+        self._present = kept.state("present", seen, lambda: PresentPods(seen))
+        self._present.follow([pod for pod in problem.bound if pod.metadata.uid not in batch])
+        self._everywhere = {**gone, **self._places}
         self._universe = universe
         self._asked: dict[tuple[int, int, str, bool], Group] = {}
         self._groups: dict[object, Group] = {}
@@ -187,9 +180,7 @@ class Groups:
             self._count_present(group, group.node_filter)
 
     def _count_present(self, group: Group, node_filter: NodeFilter) -> None:
-        for (namespace, labels), counts in self._present.items():
-            if not group.chooses(namespace, dict(labels)):
-                continue
+        for counts in self._present.chosen(group):
             for name, count in counts.items():
                 place = self._everywhere.get(name)
                 if place is None or not node_filter.matches(place.requirements, place.taints):
