@@ -20,6 +20,7 @@ NAMES = (
     "families",
     "growth",
     "inarow",
+    "small",
     "dials",
     "simulation",
     "cluster",

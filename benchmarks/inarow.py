@@ -16,7 +16,7 @@ from joiner.scheduling.schedule import first_plan, schedule
 
 QUESTION = "500 plans in a row, a node less in each: how long do they take with and without what the last one prepared?"
 QUESTIONS = 500
-SIZES = ((100, 1_500), (1_000, 15_000))
+SIZES = ((100, 1_500), (500, 7_500))
 
 
 def questions(situation: Situation, count: int) -> list[Problem]:
@@ -51,3 +51,12 @@ def run() -> dict[str, Any]:
             alone, row = _seconds(plan, asked, None), _seconds(plan, asked, Kept())
             found[f"{nodes} nodes, {pods} pods, {name}"] = {"each from nothing, s": alone, "in a row, s": row}
     return found
+
+
+def lines(kept: dict[str, Any]) -> list[str]:
+    """The part of the page about plans in a row."""
+    table = ["| cluster and way | each from nothing, s | in a row, s |", "| --- | ---: | ---: |"]
+    table += [
+        f"| {name} | {' | '.join(str(number) for number in row.values())} |" for name, row in kept["numbers"].items()
+    ]
+    return table

@@ -37,7 +37,7 @@ TOPOLOGY = {
     "zone-affinity": 20, "zone-affinity-to-other": 10, "zone-spread": 18, "host-spread": 8, "anti-affinity": 10,
     "zone-anti-affinity-to-other": 5, "soft-zone-affinity": 8, "soft-zone-anti-affinity": 5, "soft-zone-spread": 6, "plain": 10,
 }  # fmt: skip
-"""What services of the kind `topology` ask for: EC2's prices differ by zone, so it matters where the first pod goes."""
+"""What services of the kind `topology` ask for."""
 
 
 def _one_of(key: str, *values: str) -> dict[str, Any]:
@@ -186,7 +186,18 @@ def deployments(
     ]
     pool = {"metadata": {"name": "default"}, "spec": {"template": {"spec": {"requirements": requirements}}}}
     name = f"deployments-{pods}in{services}x{types}" + ("" if kind == "mixed" else f"-{kind}")
-    return {"name": name, "nodePools": [pool], "instanceTypes": ec2_types(types), "pods": made}
+    sold = [_by_zone(each) if kind == "topology" else each for each in ec2_types(types)]
+    return {"name": name, "nodePools": [pool], "instanceTypes": sold, "pods": made}
+
+
+def _by_zone(sold: dict[str, Any]) -> dict[str, Any]:
+    """A type with a spot price of its own in each zone, as there is on every day, so that it matters where the first pod goes."""
+    offerings = []
+    for offering in sold["offerings"]:
+        told = {each["key"]: each["values"] for each in offering["requirements"]}
+        factor = Random(f"{sold['name']}/{told[ZONE]}").uniform(0.8, 1.25) if told[CAPACITY_TYPE] == ["spot"] else 1.0
+        offerings.append({**offering, "price": round(offering["price"] * factor, 6)})
+    return {**sold, "offerings": offerings}
 
 
 def topology(pods: int, seed: int = 42) -> dict[str, Any]:

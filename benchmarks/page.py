@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cluster, dials, families, growth, market, simulation
+from benchmarks import cluster, dials, families, growth, inarow, market, simulation, small
 from benchmarks.consolidation import table as consolidation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,6 +105,18 @@ def _parts_of_cluster() -> list[str]:
     return ["## A real control plane", "", _where(kept), "", *cluster.lines(kept), ""]
 
 
+def _few_pods() -> list[str]:
+    """Plans of the size that ordinary clusters ask for, and such plans one after the other, once they were measured."""
+    found: list[str] = []
+    if (RESULTS / "small.json").exists():
+        kept = _kept("small")
+        found += ["## Plans for 20 to 400 pods", "", _where(kept), "", *small.lines(kept), ""]
+    if (RESULTS / "inarow.json").exists():
+        kept = _kept("inarow")
+        found += ["## Plans in a row", "", kept["question"], "", _where(kept), "", *inarow.lines(kept), ""]
+    return found
+
+
 def text() -> str:
     """The whole page."""
     catalog, ec2, plans, turned, grown = (
@@ -114,7 +126,7 @@ def text() -> str:
         _kept("dials"),
         _kept("growth"),
     )
-    simulated, small = _kept("simulation"), _kept("families")
+    simulated, kinds = _kept("simulation"), _kept("families")
     parts = [
         INTRODUCTION,
         "## Plans",
@@ -125,12 +137,13 @@ def text() -> str:
         "",
         *_plans(plans),
         "",
+        *_few_pods(),
         *_parts_of_market(),
         "## Many kinds of small questions",
         "",
-        _where(small),
+        _where(kinds),
         "",
-        *families.lines(small),
+        *families.lines(kinds),
         "",
         "## Growth",
         "",
