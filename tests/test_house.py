@@ -179,6 +179,13 @@ def test_files_have_one_purpose(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES} - {SOURCE / "model"}), ids=name)
+def test_a_folder_can_be_read_at_a_glance(folder: Path) -> None:
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+    assert len(modules) <= 16, f"{name(folder)} has {len(modules)} modules; those that belong together get a folder"
+
+
 @every_file
 def test_a_parameter_is_named_after_what_it_is(path: Path) -> None:
     vague = [f.name for f in functions(path) for a in (*f.args.args, *f.args.kwonlyargs) if a.arg == "each"]

@@ -318,5 +318,10 @@ def test_a_node_of_a_lighter_pool_is_only_bought_for_a_pod_that_no_heavier_one_t
         heavier = tuple(one for one in problem.pools if one.pool.spec.weight > weighs[claim.nodepool])
         return bool(schedule(replace(problem, pods=(pods[pod],), pools=heavier)).claims)
 
+    def in_turn(pod: str) -> bool:
+        """Whether a pod has alternatives: they are tried in the order in which they are written, each in all pools."""
+        required = pods[pod].spec.affinity.node_affinity.required
+        return required is not None and len(required.node_selector_terms) > 1
+
     for claim in schedule(problem).claims:
-        assert not all(takes(pod, claim) for pod in claim.pods), claim
+        assert any(in_turn(pod) or not takes(pod, claim) for pod in claim.pods), claim
