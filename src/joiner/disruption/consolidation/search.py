@@ -31,7 +31,7 @@ from joiner.model.duration import NEVER
 from joiner.model.evictioncost import eviction_cost_problem
 from joiner.model.meta import Value, replace
 from joiner.scheduling.effort import Effort
-from joiner.scheduling.reporter import Reporter
+from joiner.state.problem import promised
 from joiner.state.statenode import StateNode
 
 TOGETHER: Final = 50
@@ -83,7 +83,6 @@ def consolidate(
     situation: Situation,
     memory: Memory,
     *,
-    reporter: Reporter | None = None,
     questions: int = QUESTIONS,
     kept: frozenset[str] = frozenset(),
 ) -> Consolidation:
@@ -288,20 +287,30 @@ class _Search:
         return True
 
     def _stamp(self, part: PartName, members: Sequence[int], raised: float) -> object:
-        """What the answer for a part depends on."""
-        situation = self._situation
+        """What the answer for a part depends on. Pods that leave nodes of other parts go to other parts."""
+        situation, snapshot = self._situation, self._situation.snapshot
         # Nodes and catalogues that did not change are the very same objects, so comparing them costs little.
-        states = tuple(each for each in situation.snapshot.nodes if each.nodepool in part and not each.deleting)
+        states = tuple(each for each in snapshot.nodes if each.nodepool in part)
+        leaving = {pod.key for each in states if each.deleting for pod in each.pods}
         return (
-            states,
-            tuple(members),
+            tuple(each for each in states if not each.deleting),
+            tuple(self._fleet.candidates[number].name for number in members),
             tuple(float(self._fleet.horizons_h[number]) for number in members),
             tuple((name, self._quota.left(name)) for name in part if name in situation.pools),
-            tuple((each.pool.name, each.catalog, tuple(sorted(each.used.items()))) for each in situation.options),
+            tuple(
+                (each.pool.name, each.pool.spec, each.catalog, tuple(sorted(each.used.items())))
+                for each in situation.options
+                if each.pool.name in part
+            ),
             tuple((name, situation.eviction_cost(name)) for name in part),
             round(raised, 1),
-            tuple(pod.key for pod in (*situation.snapshot.waiting, *situation.snapshot.evicted)),
-            tuple(each.name for each in situation.snapshot.nodes if situation.is_settling(each)),
+            snapshot.daemons,
+            snapshot.namespaces,
+            situation.virtual,
+            tuple(sorted(promised(snapshot, situation.rules.vocabulary.reservation_id, situation.stale_since).items())),
+            tuple(pod.key for pod in snapshot.waiting),
+            tuple(pod.key for pod in snapshot.evicted if pod.key in leaving),
+            tuple(each.name for each in states if situation.is_settling(each)),
         )
 
     def _take(self, move: Move) -> None:
