@@ -231,6 +231,10 @@ def test_a_second_look_sees_what_came_meanwhile() -> None:
     assert still_pays(move, situation(*half_empty(), pool=pool), Memory())[0] is not None
     assert still_pays(move, more, Memory())[0] is None
     assert still_pays(move, nominated, Memory()) == (None, "a node may not go any more")
+    closed = node_pool("default", disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "0"}]})
+    assert still_pays(move, situation(*half_empty(), pool=closed), Memory()) == (
+        None, "the budgets do not allow it any more",
+    )  # fmt: skip
 
 
 def test_the_target_names_nodes_that_should_go_and_nothing_pays_beyond_most() -> None:
