@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from joiner.model import labels, podrules
+from joiner.model import labels, podrequests, podrules, resources
 from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.pod import Pod
@@ -36,8 +36,8 @@ class Drain(Value):
 
 
 def plan(pods: Iterable[Pod], deadline: datetime | None, now: datetime) -> Drain:
-    """Where a drain stands and what comes next."""
-    ordered = sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.name))
+    """Where a drain stands and what comes next. Large pods go first, while there is room for them; small ones fit between."""
+    ordered = sorted(pods, key=_size)
     waiting = tuple(pod for pod in ordered if podrules.is_waiting_eviction(pod, now))
     forced = tuple(pod for pod in waiting if must_be_forced(pod, deadline, now))
     taken = {id(pod) for pod in forced}
@@ -46,6 +46,13 @@ def plan(pods: Iterable[Pod], deadline: datetime | None, now: datetime) -> Drain
     turn = tuple(pod for pod in asked if _tier(pod) == first and podrules.is_evictable(pod, now))
     moments = [moment for pod in waiting for moment in _turns(pod, deadline) if moment > now]
     return Drain(waiting=waiting, evict=turn, force=forced, again_at=min(moments, default=None))
+
+
+def _size(pod: Pod) -> tuple[int, int, str, str]:
+    """The key of an order in which the largest pods come first, as in planning."""
+    asked = podrequests.of_pod(pod)
+    cpu, memory = asked.get(resources.CPU, 0), asked.get(resources.MEMORY, 0)
+    return (-cpu, -memory, pod.metadata.namespace, pod.name)
 
 
 def _tier(pod: Pod) -> tuple[bool, bool]:

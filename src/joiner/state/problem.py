@@ -38,13 +38,13 @@ def problem(
         daemons=snapshot.daemons,
         namespaces=snapshot.namespaces,
         storage=snapshot.storage,
-        promised=_promised(snapshot, vocabulary.reservation_id, stale_since),
+        promised=promised(snapshot, vocabulary.reservation_id, stale_since),
         policy=policy,
         vocabulary=vocabulary,
     )
 
 
-def _promised(snapshot: Snapshot, key: str, stale_since: datetime | None) -> dict[str, int]:
+def promised(snapshot: Snapshot, key: str, stale_since: datetime | None) -> dict[str, int]:
     """Reservation to the claims that will be launched into it, or were after the counts that are known of it."""
     counts: Counter[str] = Counter()
     for each in snapshot.unlaunched if key else ():

@@ -67,7 +67,7 @@ def test_an_empty_node_goes_after_the_second_look_and_not_before() -> None:
 
         await clinic.wait(4)
         assert clinic.taints() == ["disrupted"]
-        assert clinic.told("DisruptionTerminating")[0] == "disrupted for reason Empty"
+        assert clinic.told("DisruptionTerminating")[0].startswith("disrupted for reason Empty: it is empty: saves")
 
     in_clinic(test, consolidate_after=AT_ONCE)
 

@@ -10,9 +10,12 @@ from joiner.controllers.disruption.queue import STANDS_S, Command, CommandQueue
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration
+from joiner.model.labels import DO_NOT_DISRUPT
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
+from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED
 from joiner.sim.apiserver.client import Call, NoMeddler
 
@@ -180,6 +183,26 @@ def test_a_replacement_stands_for_some_seconds_before_the_node_goes_that_it_is_f
         assert not claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
         await clinic.wait(2)
         assert claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
+
+    in_clinic(test)
+
+
+@pytest.mark.parametrize("kind", [Node, Pod])
+def test_what_a_user_protects_while_the_replacement_is_awaited_stays(kind: type) -> None:
+    async def test(clinic: Clinic) -> None:
+        (old,) = clinic.claims()
+        (pool,) = clinic.server.objects(NodePool)
+        command = replace(emptying(clinic), decision="replace", replicas=pool)
+        assert await commands(clinic).start(command)
+        known = clinic.node() if kind is Node else next(iter(clinic.server.objects(Pod)))
+        annotations = {**known.metadata.annotations, DO_NOT_DISRUPT: "true"}
+        clinic.server.patch("test", known, replace(known, metadata=replace(known.metadata, annotations=annotations)))
+        await clinic.wait(60)
+
+        assert len(clinic.claims()) == 2
+        assert not claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
+        assert (clinic.taints(), clinic.said("DisruptionReason")) == ([], "none")
+        assert any(DO_NOT_DISRUPT in text for text in clinic.told("DisruptionBlocked"))
 
     in_clinic(test)
 

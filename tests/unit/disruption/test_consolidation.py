@@ -1,11 +1,13 @@
 """Which nodes are consolidated, and why others are not."""
 
+import dataclasses
 import math
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
-from tests.builders import node_pool, pod
+from tests.builders import VOCABULARY, node_pool, pod, pool_option
 from tests.unit.disruption.brokennodes import NOW
 from tests.unit.disruption.fleets import PRICES, machine, on, shop, situation
 
@@ -18,11 +20,13 @@ from joiner.disruption.decision import DELETE, REPLACE, UNDERUTILIZED
 from joiner.disruption.eligibility import candidate, objection
 from joiner.disruption.methods.emptiness import emptiness, still_empty
 from joiner.disruption.methods.quota import Quota
-from joiner.disruption.situation import Situation
+from joiner.disruption.situation import Rules, Situation
 from joiner.model import labels
 from joiner.model.duration import DurationError
 from joiner.model.evictioncost import eviction_cost_of
 from joiner.model.meta import replace
+from joiner.scheduling.problem import PoolOption
+from joiner.state.cluster import Cluster
 
 FREE: dict[str, Any] = {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}}
 
@@ -38,6 +42,36 @@ def told(found: Consolidation) -> str:
 
 def half_empty() -> tuple[Any, ...]:
     return machine("a"), machine("b"), on("one", "a"), on("two", "b")
+
+
+@cache
+def free_pool(name: str) -> PoolOption:
+    return pool_option(node_pool(name, **FREE), shop())
+
+
+def apart(nodes: dict[str, list[str]], *more: Any) -> Situation:
+    """Pools whose pods may not change places; each node is as full as it can be."""
+    options = tuple(map(free_pool, nodes))
+    things: list[Any] = [*more]
+    for pool, names in nodes.items():
+        for name in names:
+            made, known = machine(name, "small")
+            own = {**made.metadata.labels, labels.NODEPOOL: pool}
+            things.append(replace(made, metadata=replace(made.metadata, labels=own)))
+            own = {**known.metadata.labels, labels.NODEPOOL: pool}
+            things.append(replace(known, metadata=replace(known.metadata, labels=own)))
+            things.append(on(f"on-{name}", name, cpu="1800m", nodeSelector={labels.NODEPOOL: pool}))
+    cluster = Cluster(VOCABULARY)
+    for thing in things:
+        cluster.apply(type(thing), None, thing)
+    return Situation(
+        snapshot=cluster.snapshot(NOW),
+        now=NOW,
+        pools={each.pool.name: each.pool for each in options},
+        options=options,
+        catalogs={each.pool.name: each.catalog for each in options},
+        rules=Rules(vocabulary=VOCABULARY),
+    )
 
 
 def mistyped() -> Any:
@@ -101,6 +135,55 @@ def test_a_part_that_did_not_change_is_not_asked_again() -> None:
     assert again.memory.turns == first.memory.turns == 1
 
 
+def test_what_changes_in_one_part_asks_no_other_part_again() -> None:
+    def seen(*more: Any) -> Situation:
+        return apart({"first": ["a", "b"], "second": ["c"]}, *more)
+
+    known = consolidate(seen(), Memory()).memory
+    busy = on("late", "a", cpu="100m", nodeSelector={labels.NODEPOOL: "first"})
+    protected = {labels.DO_NOT_DISRUPT: "true"}
+    first, second = ("first",), ("second",)
+    assert known.of(first).quiet is not None
+    assert known.of(second).quiet is not None
+
+    for change in (busy, replace(busy, metadata=replace(busy.metadata, annotations=protected))):
+        again = consolidate(seen(change), known).memory
+
+        assert again.of(first).turn > known.of(first).turn
+        assert again.of(second).turn == known.of(second).turn
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pool": node_pool("default", disruption={**FREE["disruption"], "consolidationPolicy": "Balanced"})},
+        {"pool": node_pool("default", limits={"cpu": "8"}, **FREE)},
+        {"virtual": (pod("room-0", cpu="1"),)},
+    ],
+    ids=["policy", "limits", "room for a buffer"],
+)
+def test_a_part_is_asked_again_when_what_decides_about_it_changes(change: dict[str, Any]) -> None:
+    option = pool_option(node_pool("default", **FREE), shop())
+
+    def turns(known: Memory, **more: Any) -> Memory:
+        seen = situation(machine("a", "small"), on("one", "a", cpu="1800m"), pool=option.pool)
+        pool = more.pop("pool", option.pool)
+        return consolidate(
+            dataclasses.replace(
+                seen,
+                options=(replace(option, pool=pool),),
+                pools={"default": pool},
+                catalogs={"default": option.catalog},
+                **more,
+            ),
+            known,
+        ).memory
+
+    known = turns(Memory())
+    assert turns(known).turns == known.turns
+    assert turns(known, **change).turns == known.turns + 1
+
+
 def test_a_part_for_which_questions_ran_out_is_asked_again() -> None:
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {}, "topologyKey": labels.HOSTNAME}
@@ -148,6 +231,10 @@ def test_a_second_look_sees_what_came_meanwhile() -> None:
     assert still_pays(move, situation(*half_empty(), pool=pool), Memory())[0] is not None
     assert still_pays(move, more, Memory())[0] is None
     assert still_pays(move, nominated, Memory()) == (None, "a node may not go any more")
+    closed = node_pool("default", disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "0"}]})
+    assert still_pays(move, situation(*half_empty(), pool=closed), Memory()) == (
+        None, "the budgets do not allow it any more",
+    )  # fmt: skip
 
 
 def test_the_target_names_nodes_that_should_go_and_nothing_pays_beyond_most() -> None:

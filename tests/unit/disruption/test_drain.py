@@ -48,6 +48,13 @@ TIERS = (
 )
 
 
+def test_of_a_tier_the_largest_pods_go_first_so_that_they_find_room() -> None:
+    sizes = {"a": ("100m", "1Gi"), "b": ("2", "1Gi"), "c": ("100m", "4Gi"), "d": ("1", "1Gi"), "e": ("2", "1Gi")}
+    pods = [made(name, cpu=cpu, memory=memory) for name, (cpu, memory) in sizes.items()]
+
+    assert named(drain.plan(pods, None, NOW).evict) == ["b", "e", "d", "c", "a"]
+
+
 @pytest.mark.parametrize("gone", range(5), ids=["all there", "one tier gone", "two", "three", "all gone"])
 def test_a_tier_goes_when_the_one_before_is_gone(gone: int) -> None:
     left = TIERS[gone:]

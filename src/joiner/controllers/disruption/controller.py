@@ -154,6 +154,7 @@ class Disruption(Reconciler):
 
     async def _consolidation(self, situation: Situation) -> bool:
         began = self._clock.monotonic()
+        self._memory = self._memory.withdrawn(_given_up(self._memory, situation))
         found = await self._aside(partial(consolidate, situation, self._memory, kept=self._target), situation)
         kind = "multi" if any(len(move.candidates) > 1 for move in found.decision.moves) else "single"
         self._observe(deciding.UNDERUTILIZED, kind, began)
@@ -298,6 +299,12 @@ def _requests(move: Move) -> tuple[ClaimRequest, ...]:
     return tuple(
         ClaimRequest(each, options[each.nodepool], tuple(pods[key] for key in each.pods)) for each in move.claims
     )
+
+
+def _given_up(memory: Memory, situation: Situation) -> frozenset[str]:
+    """The claims of moves that were begun and came to nothing."""
+    going = {name for name, each in situation.by_claim.items() if each.deleting or name in situation.queued}
+    return memory.given_up(situation.by_claim.keys(), going)
 
 
 def _stamp(situation: Situation) -> tuple[object, ...]:

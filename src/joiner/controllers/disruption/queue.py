@@ -1,7 +1,7 @@
 """Commands: nodes that have to go, what must be there before they do, and everything between the decision and the deletion.
 
     decided ─ nodes tainted, reason written ─ replacements written ─ marked ─ replacements complete ─ candidates deleted
-                                   └───────────── it fails or takes too long ───────────┴── taints and reasons removed
+                                   └── it fails, takes too long, or a user protects a node or pod ──┴── taints and reasons removed
 
 Commands are kept in memory only. After a restart no command owns the nodes they were about: the taint and the reason for
 disruption are removed from nodes and claims that no command owns, as after a failure.
@@ -16,17 +16,19 @@ from joiner.controllers.deadlines import hurried
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, ClaimWriter
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
-from joiner.disruption.decision import REPLACE
+from joiner.disruption.decision import DRIFTED, REPLACE
+from joiner.disruption.repair import REASON as UNHEALTHY
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Backoff, Change, Reconciler, Result, Watch
 from joiner.kube.errors import KubeError, NotFound
-from joiner.model import claimconditions, labels, taints
+from joiner.model import claimconditions, labels, podrules, taints
 from joiner.model.claimconditions import DISRUPTION_REASON, INITIALIZED, LAUNCHED, REBOOTING
 from joiner.model.duration import Duration
 from joiner.model.meta import Value, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
 from joiner.observe.claims import count_disrupted, count_unhealthy
 from joiner.state.statenode import StateNode
 
@@ -245,10 +247,29 @@ class CommandQueue(Reconciler):
         now = self._clock.monotonic()
         if running.replacements and now < running.stands_until(now):
             return Result(running.stands_until(now) - now)
+        protected = "" if running.deleted else self._protected(running.command)
+        if protected:
+            self._fail(number, running, protected)
+            return DONE
         for each in running.command.candidates:
             await self._delete(each, running)
         self._finish(number)
         return DONE
+
+    def _protected(self, command: Command) -> str:
+        """What users have protected since the command began; a broken node goes all the same."""
+        now = self._clock.now()
+        for each in command.candidates if command.reason != UNHEALTHY else ():
+            node = self._informers.get(Node, each.name)
+            if node is not None and node.metadata.annotations.get(labels.DO_NOT_DISRUPT) == "true":
+                return f"node {node.name} has the annotation {labels.DO_NOT_DISRUPT} by now"
+            assert each.claim is not None
+            if command.reason == DRIFTED and each.claim.spec.termination_grace_period is not None:
+                continue  # its drain has an end, whatever pods say
+            for pod in self._informers.by(Pod, "node", each.name):
+                if not podrules.is_disruptable(pod, now):
+                    return f"pod {pod.key} has the annotation {labels.DO_NOT_DISRUPT} by now"
+        return ""
 
     async def _is_leaving(self, claim: NodeClaim) -> bool:
         known = await self._found(claim)

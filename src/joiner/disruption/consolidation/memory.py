@@ -106,6 +106,14 @@ class Memory(Value):
         """How many times as dear as usual evictions count in a part now."""
         return max((known.raised(now) for known in self.sharing(part)), default=1.0)
 
+    def given_up(self, there: Collection[str], going: Collection[str]) -> frozenset[str]:
+        """The claims of moves that are not carried out any more: some of them are there, and none of these goes."""
+        promises = (promise for known in self.parts.values() for promise in known.promises)
+        over = (
+            each.gone for each in promises if any(name in there for name in each.gone) and each.gone.isdisjoint(going)
+        )
+        return frozenset().union(*over)
+
     def withdrawn(self, claims: Collection[str]) -> "Memory":
         """The same where a move that is about these claims was not made after all."""
         return replace(self, parts={name: _without(known, claims) for name, known in self.parts.items()})

@@ -1,12 +1,13 @@
 """The search for moves that pay, part by part.
 
 Of each part whose circumstances changed: the target of the linear programme, cut to the budgets, is asked exactly, then half of
-it, and so on down to single nodes; then nodes one by one, the most promising first. The first move that may be made and pays is
-taken. Parts are asked in turn, so that none starves when there is not effort enough for all.
+it, and so on down to single nodes; then nodes one by one, the most promising first, and two by two. The first move that may be
+made and pays is taken. Parts are asked in turn, so that none starves when there is not effort enough for all.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -31,7 +32,7 @@ from joiner.model.duration import NEVER
 from joiner.model.evictioncost import eviction_cost_problem
 from joiner.model.meta import Value, replace
 from joiner.scheduling.effort import Effort
-from joiner.scheduling.reporter import Reporter
+from joiner.state.problem import promised
 from joiner.state.statenode import StateNode
 
 TOGETHER: Final = 50
@@ -39,6 +40,9 @@ TOGETHER: Final = 50
 COUNTED: Final = 200
 """So many nodes are looked at one by one by counting, and so many of them asked exactly."""
 ONE_BY_ONE: Final = 10
+PAIRED: Final = 16
+"""So many nodes are looked at two by two by counting, and so many pairs asked exactly."""
+PAIRS: Final = 10
 QUESTIONS: Final = 60
 """So many questions may be asked of the planner in one decision, all parts together."""
 
@@ -83,7 +87,6 @@ def consolidate(
     situation: Situation,
     memory: Memory,
     *,
-    reporter: Reporter | None = None,
     questions: int = QUESTIONS,
     kept: frozenset[str] = frozenset(),
 ) -> Consolidation:
@@ -288,20 +291,30 @@ class _Search:
         return True
 
     def _stamp(self, part: PartName, members: Sequence[int], raised: float) -> object:
-        """What the answer for a part depends on."""
-        situation = self._situation
+        """What the answer for a part depends on. Pods that leave nodes of other parts go to other parts."""
+        situation, snapshot = self._situation, self._situation.snapshot
         # Nodes and catalogues that did not change are the very same objects, so comparing them costs little.
-        states = tuple(each for each in situation.snapshot.nodes if each.nodepool in part and not each.deleting)
+        states = tuple(each for each in snapshot.nodes if each.nodepool in part)
+        leaving = {pod.key for each in states if each.deleting for pod in each.pods}
         return (
-            states,
-            tuple(members),
+            tuple(each for each in states if not each.deleting),
+            tuple(self._fleet.candidates[number].name for number in members),
             tuple(float(self._fleet.horizons_h[number]) for number in members),
             tuple((name, self._quota.left(name)) for name in part if name in situation.pools),
-            tuple((each.pool.name, each.catalog, tuple(sorted(each.used.items()))) for each in situation.options),
+            tuple(
+                (each.pool.name, each.pool.spec, each.catalog, tuple(sorted(each.used.items())))
+                for each in situation.options
+                if each.pool.name in part
+            ),
             tuple((name, situation.eviction_cost(name)) for name in part),
             round(raised, 1),
-            tuple(pod.key for pod in (*situation.snapshot.waiting, *situation.snapshot.evicted)),
-            tuple(each.name for each in situation.snapshot.nodes if situation.is_settling(each)),
+            snapshot.daemons,
+            snapshot.namespaces,
+            situation.virtual,
+            tuple(sorted(promised(snapshot, situation.rules.vocabulary.reservation_id, situation.stale_since).items())),
+            tuple(pod.key for pod in snapshot.waiting),
+            tuple(pod.key for pod in snapshot.evicted if pod.key in leaving),
+            tuple(each.name for each in states if situation.is_settling(each)),
         )
 
     def _take(self, move: Move) -> None:
@@ -330,7 +343,8 @@ class _Search:
         self.target |= names
         avoid = self._mask(pools, names)
         move = self._together(pools, removed, names, hosting, avoid, raised)
-        return move if move is not None else self._one_by_one(pools, members, aim, hosting, raised)
+        move = move if move is not None else self._one_by_one(pools, members, aim, hosting, raised)
+        return move if move is not None else self._in_pairs(pools, members, aim, hosting, raised)
 
     def alone(self, number: int) -> Alone:
         """What there is to say about one candidate by itself."""
@@ -343,12 +357,15 @@ class _Search:
 
     def _mask(self, pools: frozenset[str], names: Iterable[str]) -> Mask:
         """The places not to use: those of other parts, and these."""
-        fleet = self._fleet
-        mask = np.array([place.node.labels.get(labels.NODEPOOL, "") not in pools for place in fleet.places], np.bool_)
-        for name in names:
-            if name in fleet.place_of:
-                mask[fleet.place_of[name]] = True
-        return mask
+        places = self._fleet.places
+        mask = np.array([place.node.labels.get(labels.NODEPOOL, "") not in pools for place in places], np.bool_)
+        return self._closed(mask, names)
+
+    def _closed(self, mask: Mask, names: Iterable[str]) -> Mask:
+        """The same places and these."""
+        found, place_of = mask.copy(), self._fleet.place_of
+        found[[place_of[name] for name in names if name in place_of]] = True
+        return found
 
     def _together(
         self,
@@ -383,9 +400,8 @@ class _Search:
         raised: float,
     ) -> Move | None:
         fleet = self._fleet
-        order = sorted(range(len(members)), key=lambda n: (-aim.gain[n], fleet.candidates[members[n]].name))
         others, exact = self._mask(pools, ()), 0
-        for position in order[:COUNTED]:
+        for position in self._order(members, aim)[:COUNTED]:
             number = members[position]
             each, most = fleet.candidates[number], float(aim.most[position])
             if most <= 0:
@@ -396,10 +412,7 @@ class _Search:
                 continue
             if exact >= ONE_BY_ONE or self._is_spent("single"):
                 break
-            avoid = others.copy()
-            if each.name in fleet.place_of:
-                avoid[fleet.place_of[each.name]] = True
-            if not self._seems_to_pay([number], hosting, avoid, raised):
+            if not self._seems_to_pay([number], hosting, self._closed(others, [each.name]), raised):
                 self._stays(each, "by a count of resources, moving its pods does not pay", most)
                 continue
             exact += 1
@@ -408,6 +421,29 @@ class _Search:
                 return answer.move
             self._stays(each, answer.obstacle, most)
         return None
+
+    def _in_pairs(
+        self, pools: frozenset[str], members: list[int], aim: Target, hosting: Hosting, raised: float
+    ) -> Move | None:
+        """Two nodes for cheaper ones, where neither the target nor its single nodes can be reached."""
+        fleet, others, found = self._fleet, self._mask(pools, ()), list[tuple[float, tuple[int, int]]]()
+        some = [members[position] for position in self._order(members, aim) if aim.most[position] > 0]
+        for pair in combinations(some[:PAIRED], 2):
+            if self._quota.allows(fleet.candidates[n] for n in pair):
+                names = [fleet.candidates[number].name for number in pair]
+                gain = self._estimated(list(pair), hosting, self._closed(others, names), raised)
+                found += [(-gain, pair)] if gain > 0 else []
+        for _, pair in sorted(found)[:PAIRS]:
+            if self._is_spent("multi"):
+                return None
+            answer = self._ask(list(pair), frozenset(), pools, raised)
+            if answer.move is not None:
+                return answer.move
+        return None
+
+    def _order(self, members: list[int], aim: Target) -> list[int]:
+        """The positions of candidates, the most promising first."""
+        return sorted(range(len(members)), key=lambda n: (-aim.gain[n], self._fleet.candidates[members[n]].name))
 
     def _ask(self, numbers: list[int], names: frozenset[str], pools: frozenset[str], raised: float) -> Answer:
         if frozenset(self._fleet.candidates[number].claim.name for number in numbers) in self._refused:
@@ -425,12 +461,16 @@ class _Search:
         )
 
     def _seems_to_pay(self, gone: list[int], hosting: Hosting, avoid: Mask, raised: float) -> bool:
+        return self._estimated(gone, hosting, avoid, raised) > 0
+
+    def _estimated(self, gone: list[int], hosting: Hosting, avoid: Mask, raised: float) -> float:
+        """What is left within the horizon of what is saved, once costs are taken off, in dollars, by counting."""
         fleet = self._fleet
         new = hosting.bought(gone, avoid)
         saved = float(fleet.prices[gone].sum()) - new
         evict = float(fleet.evictions[gone].sum()) * raised
         start = START_H * new if evict > 0 else 0.0
-        return saved > 0 and saved * fleet.horizon_of(gone) > evict + start
+        return saved * fleet.horizon_of(gone) - evict - start
 
 
 def _ranked_saving(move: Move) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from joiner.cloud.sources.reservation import DEFAULT_LABELS
 from joiner.model import labels
 from joiner.model.duration import NEVER
 from joiner.model.node import Node
@@ -132,7 +133,7 @@ class MoveChecks:
         self._priced.update(each.metadata.uid for each in gone)
         before, after = self._price(gone), self._price(new)
         self._counts["thousandths of a dollar an hour saved by consolidation"] += round(1000 * (before - after))
-        lost = any(not self._runs(each) for each in (*gone, *new))
+        lost = any(not self._runs(each) for each in (*gone, *new)) or any(self._is_over(each) for each in new)
         if not lost and not self._world.server.objects(NodeOverlay) and not self._world.cloud.market.repriced:
             self._counts["price"] += 1
             if after > before + 1e-9:
@@ -151,6 +152,11 @@ class MoveChecks:
     def _runs(self, claim: NodeClaim) -> bool:
         machine = self._world.cloud.machines.of_claim(claim.metadata.uid)
         return machine is not None and machine.alive
+
+    def _is_over(self, claim: NodeClaim) -> bool:
+        """Whether the reservation that it was bought out of has ended meanwhile."""
+        wanted = (each for each in claim.spec.requirements if each.key == DEFAULT_LABELS.id)
+        return any(self._world.cloud.over(name) for each in wanted for name in each.values)
 
     def _price(self, claims: list[NodeClaim]) -> float:
         """Dollars an hour, at the prices of the purchases; what is reserved is paid for anyway."""
