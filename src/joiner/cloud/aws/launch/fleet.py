@@ -10,7 +10,7 @@ from typing import Any, Final
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.clock import Clock
 from joiner.cloud.aws.account import ReservationAccount
-from joiner.cloud.aws.api import MISMATCH, NO_SPOT_ROLE, UNFULFILLABLE, AwsApi, AwsError, reason_of, told
+from joiner.cloud.aws.api import MISMATCH, NO_SPOT_ROLE, UNFULFILLABLE, USED_UP, AwsApi, AwsError, reason_of, told
 from joiner.cloud.aws.counts import Counts
 from joiner.cloud.aws.instancetypes import fits, requirements_of
 from joiner.cloud.aws.launch import tags
@@ -132,6 +132,9 @@ class Fleet:
                 return await self._attempt(claim, node_class, ways, options, group, again=False)
             if error.code == MISMATCH:
                 raise self._mismatch(claim) from error
+            if error.code == USED_UP:
+                self._next_attempt(claim)
+                raise Transient(f"NodeClaim {claim.name}: its machine was ended before it was told of") from error
             raise
         errors = answer.get("Errors") or ()
         self._record(errors, ways, named, node_class)
@@ -157,6 +160,11 @@ class Fleet:
         if now - self._stuck.setdefault(uid, now) >= _STUCK_S:
             self._next_attempt(claim)
         return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
+
+    def ended(self, uid: str, count: int) -> None:
+        """So many machines of the claim have ended: their tokens would be answered with them."""
+        if count:
+            self._attempts[uid] = max(self._attempts.get(uid, 0), count)
 
     def forget(self, uid: str) -> None:
         """The claim has its machine, or is gone."""
@@ -279,8 +287,8 @@ class Fleet:
     ) -> Launched:
         used = raw.get("LaunchTemplateAndOverrides") or {}
         overrides = used.get("Overrides") or {}
-        template, listed = _of_template(used, named)
         place = (raw.get("InstanceType") or overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", ""))
+        template, listed = _of_template(used, place, named)
         way = next((each for each in listed if each.place == place), None)
         if way is None:
             way = next((each for each in (*listed, *ways) if each.type.name == place[0]), ways[0])
@@ -304,8 +312,8 @@ class Fleet:
         for each in errors:
             code, used = each.get("ErrorCode", ""), each.get("LaunchTemplateAndOverrides") or {}
             overrides = used.get("Overrides") or {}
-            template, listed = _of_template(used, named)
             name, zone = overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", "")
+            template, listed = _of_template(used, (name, zone), named)
             kind = ways[0].offering.capacity_type
             self._counts.launch_failed(zone, zone_ids.get(zone, ""), kind, code)
             if code == "InsufficientFreeAddressesInSubnet":
@@ -330,13 +338,15 @@ _ANY: Final = Template(image_id="", user_data="")
 
 
 def _of_template(
-    used: Mapping[str, Any], named: Mapping[str, tuple[Template, list[Way]]]
+    used: Mapping[str, Any], place: tuple[str, str], named: Mapping[str, tuple[Template, list[Way]]]
 ) -> tuple[Template, list[Way]]:
+    """The template of an answer. EC2 names it by an id that was not asked for; type and zone say which it is."""
     name = (used.get("LaunchTemplateSpecification") or {}).get("LaunchTemplateName", "")
     if name in named:
         return named[name]
+    found = [each for each in named.values() if any(way.place == place for way in each[1])]
     everything = [way for _, listed in named.values() for way in listed]
-    return (next(iter(named.values()))[0] if len(named) == 1 else _ANY), everything
+    return found[0] if len(found) == 1 else (next(iter(named.values()))[0] if len(named) == 1 else _ANY, everything)
 
 
 def _once_each(ways: Iterable[Way]) -> list[Way]:

@@ -337,7 +337,7 @@ def _told(kind: str, error: AwsError) -> Condition:
     if error.code in THROTTLED:
         return Condition(type=kind, status="Unknown", reason="AWSUnavailable", message=str(error))
     denied = is_denied(error)
-    advice = "; check the credentials and the IAM policy of Joiner" if denied else ""
+    advice = "; check the credentials, the clock and the IAM policy of Joiner" if denied else ""
     reason = "Unauthorized" if denied else "AWSError"
     return Condition(type=kind, status="False", reason=reason, message=f"{error}{advice}")
 

@@ -9,7 +9,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from joiner.cloud.aws.api import NOT_FOUND, AwsApi, AwsError, pages
-from joiner.cloud.aws.nodeclass.ec2nodeclass import AMI, AMIRequirement, EC2NodeClassSpec, SecurityGroup, Subnet
+from joiner.cloud.aws.nodeclass.ec2nodeclass import (
+    AMI,
+    AMIRequirement,
+    CapacityReservation,
+    EC2NodeClassSpec,
+    SecurityGroup,
+    Subnet,
+)
 from joiner.cloud.aws.nodeclass.selectors import ANY_VALUE, AMISelectorTerm, CapacityReservationSelectorTerm
 from joiner.cloud.aws.reservations import Described, described, matches
 from joiner.cloud.sources.ec2 import PREFIX
@@ -85,6 +92,13 @@ async def capacity_reservations(api: AwsApi, terms: Iterable[CapacityReservation
             if matches(term, made):
                 found[made.reservation.id] = made
     return tuple(found[identity] for identity in sorted(found))
+
+
+async def reservation(api: AwsApi, identity: str) -> CapacityReservation | None:
+    """A reservation that is active, whatever terms select it."""
+    for raw in await _reservations_of(api, CapacityReservationSelectorTerm(id=identity)):
+        return described(raw).reservation
+    return None
 
 
 async def _reservations_of(api: AwsApi, term: CapacityReservationSelectorTerm) -> list[Any]:
