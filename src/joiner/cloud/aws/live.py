@@ -146,6 +146,7 @@ class LiveAwsProvider(AwsProvider):
         lock = self._launching.setdefault(claim.metadata.uid, asyncio.Lock())
         try:
             async with lock:
+                await self._fleet.turn()
                 known, ended = await self._machines.of_claim(claim.metadata.uid)
                 if known is not None:
                     self._fleet.forget(claim.metadata.uid)

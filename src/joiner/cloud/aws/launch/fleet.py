@@ -76,6 +76,10 @@ class Fleet:
         self.free: dict[str, int] = {}
         """Subnet id to the addresses that are free in it, as far as was told."""
 
+    async def turn(self) -> None:
+        """Wait until EC2 may be asked for one machine more. What is chosen afterwards knows what others found meanwhile."""
+        await self._bucket.take()
+
     async def launch(
         self,
         claim: NodeClaim,
@@ -123,7 +127,6 @@ class Fleet:
             await self._templates.ensure(each, node_class, shared): (each, those) for each, those in groups.items()
         }
         request = self._request(claim, node_class, named, own)
-        await self._bucket.take()
         try:
             answer = await self._api.call("ec2", "create_fleet", **request)
         except AwsError as error:

@@ -152,8 +152,8 @@ class NodeClassController:
 
     async def _reservations(self, made: EC2NodeClass) -> EC2NodeClass:
         now = self._clock.now()
-        found = await resolve.capacity_reservations(self._api, made.spec.capacity_reservation_selector_terms)
-        held = tuple(with_state(each.reservation, now) for each in found)
+        found = await resolve.capacity_reservations(self._api, made.spec)
+        held = tuple(with_state(each, now) for each in found)
         held = tuple(each for each in held if each.end_time is None or each.end_time > now)
         self._account.synced(held, now)
         self.reservations[made.name] = held
