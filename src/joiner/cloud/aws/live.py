@@ -149,13 +149,13 @@ class LiveAwsProvider(AwsProvider):
                 await self._fleet.turn()
                 known, ended = await self._machines.of_claim(claim.metadata.uid)
                 if known is not None:
-                    self._fleet.forget(claim.metadata.uid)
+                    self._fleet.tokens.forget(claim.metadata.uid)
                     return self._read(known)
                 _joinable(node_class, await self.cluster())
                 group = self._group_to_launch_into(node_class)
-                self._fleet.ended(claim.metadata.uid, ended)
+                self._fleet.tokens.ended(claim.metadata.uid, ended)
                 launched = await self._fleet.launch(claim, node_class, options, self._sold(node_class), group)
-                self._fleet.forget(claim.metadata.uid)
+                self._fleet.tokens.forget(claim.metadata.uid)
                 return self._bought(claim, node_class, launched)
         finally:
             if not lock.locked():

@@ -12,13 +12,19 @@ from tests.awsworld import AwsWorld
 from tests.unit.cloud.aws.test_aws_launch import buy, claim, options, pool, reserved
 from tests.unit.cloud.aws.test_aws_pace import machines
 
+from joiner.catalog import launchoptions
+from joiner.catalog.build import Adjustments
 from joiner.cloud.aws.api import Answer, AwsApi, AwsError, pages
 from joiner.cloud.aws.counts import Counts
+from joiner.cloud.aws.launch.tokens import Tokens
 from joiner.cloud.aws.notices import InstanceStatus
+from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound, NodeClassNotReady, Transient
 from joiner.model import labels
+from joiner.model.codec import decode
 from joiner.model.conditions import find
 from joiner.model.meta import replace
+from joiner.model.nodeoverlay import NodeOverlay
 
 Change = Callable[[Mapping[str, Any], Answer], Any]
 
@@ -213,6 +219,34 @@ def test_a_machine_whose_launch_was_not_answered_takes_its_place_in_the_reservat
     assert world.provider.account.left("cr-1") == 1
 
 
+def test_a_reservation_that_is_full_of_a_machine_that_no_list_shows_is_no_shortage(world: AwsWorld) -> None:
+    """A claim that is told of a shortage is given up, and the machine would be there for no claim."""
+    world.reserve(count=1)
+    given = reserved(world)
+    world.account.timing.shows = 30.0
+    fails(world, "create_fleet", "Unreachable", after=True)
+    with pytest.raises(Transient):
+        buy(world, claim(), given)
+    heals(world)
+    world.look()
+    assert world.provider.account.left("cr-1") == 0
+    with pytest.raises(Transient, match="earlier launch"):
+        buy(world, claim(), given)
+    world.forward(timedelta(seconds=30))
+
+    assert buy(world, claim(), given).provider_id in {each.provider_id for each in world.account.machines.values()}
+    assert len(world.account.machines) == 1
+
+
+def test_claims_that_found_nothing_are_not_remembered_for_ever(world: AwsWorld) -> None:
+    tokens = Tokens(world.clock)
+    for number in range(12_000):
+        tokens.answered(f"uid-{number}")
+
+    assert len(tokens._claims) == 10_000
+    assert (tokens.of("uid-0"), tokens.of("uid-11999")) == ("uid-0", "uid-11999-1")
+
+
 def test_a_token_whose_machine_was_ended_meanwhile_is_given_up(world: AwsWorld) -> None:
     given = options(world, "on-demand", "m5.large")
     fails(
@@ -283,6 +317,25 @@ def test_a_class_that_is_being_deleted_launches_nothing_more(world: AwsWorld) ->
         buy(world, claim(), given)
 
     assert world.account.machines == {}
+
+
+def test_a_type_without_a_price_is_bought_at_the_price_of_an_overlay(world: AwsWorld) -> None:
+    world.put(amiSelectorTerms=[{"id": "ami-1"}], amiFamily="AL2023")
+    inventory = world.provider._live
+    del inventory._on_demand["r5.large"]
+    inventory._moved()
+    assert options(world, "on-demand", "r5.large") == []
+    spec = {"requirements": [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": ["r5.large"]}], "price": "0.05"}
+    overlay = decode({"metadata": {"name": "priced"}, "spec": spec}, NodeOverlay)
+    catalogs = Catalogs(world.provider, lambda: Adjustments(overlays=(overlay,)), world.clock)
+    wanted = claim(requirements=[{"key": labels.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}])
+    catalog = world.run(catalogs.get(pool()))
+    best = launchoptions.options(catalog, launchoptions.requirements_of(wanted, world.provider.vocabulary()), {})
+
+    made = buy(world, wanted, [each for each in best if each.name in ("r5.large", "m5.large")])
+
+    assert made.labels[labels.INSTANCE_TYPE] == "r5.large"
+    assert world.asked("create_fleet")[0]["OnDemandOptions"] == {"AllocationStrategy": "prioritized"}
 
 
 # -- machines ----------------------------------------------------------------------------------------------------------------

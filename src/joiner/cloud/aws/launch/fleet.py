@@ -10,13 +10,24 @@ from typing import Any, Final
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.clock import Clock
 from joiner.cloud.aws.account import ReservationAccount
-from joiner.cloud.aws.api import MISMATCH, NO_SPOT_ROLE, UNFULFILLABLE, USED_UP, AwsApi, AwsError, reason_of, told
+from joiner.cloud.aws.api import (
+    MISMATCH,
+    NO_SPOT_ROLE,
+    THROTTLED,
+    UNFULFILLABLE,
+    USED_UP,
+    AwsApi,
+    AwsError,
+    reason_of,
+    told,
+)
 from joiner.cloud.aws.counts import Counts
 from joiner.cloud.aws.instancetypes import fits, requirements_of
 from joiner.cloud.aws.launch import tags
 from joiner.cloud.aws.launch.choice import BLOCK, Derive, Usable, Way, asked_of, chosen
 from joiner.cloud.aws.launch.cluster import ClusterFacts
 from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, written
+from joiner.cloud.aws.launch.tokens import Tokens
 from joiner.cloud.aws.launch.userdata import Boot, user_data
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass, Subnet
 from joiner.cloud.aws.nodeclass.placement import PlacementGroup
@@ -33,8 +44,6 @@ from joiner.model.resources import PODS
 
 MOST_TEMPLATES: Final = 50
 """How many templates one call names at most."""
-_STUCK_S: Final = 300.0
-"""After so long a token whose first call nothing came of is given up for another one."""
 _SPREAD_FULL: Final = "instances in this spread placement group"
 """What EC2 says when a group that spreads machines takes no more of them in a zone."""
 
@@ -71,8 +80,7 @@ class Fleet:
         self._cluster = cluster
         self._counts = counts
         self._bucket = Bucket(clock)
-        self._attempts: dict[str, int] = {}
-        self._stuck: dict[str, float] = {}
+        self.tokens = Tokens(clock)
         self.free: dict[str, int] = {}
         """Subnet id to the addresses that are free in it, as far as was told."""
 
@@ -90,6 +98,8 @@ class Fleet:
     ) -> Launched:
         """Buy one of the options, or raise as `CloudProvider.create` does. `derive` gives types as they are sold now."""
         ways = chosen(claim, options, derive, self._usable(node_class), self._account)
+        if not ways and self.tokens.is_open(claim.metadata.uid):
+            raise _untold(claim)  # a reservation may be full of this very machine
         if not ways:
             raise _nothing(claim, options, "what can be had of them now is nothing, or too little for its minValues")
         try:
@@ -120,6 +130,7 @@ class Fleet:
         *,
         again: bool,
     ) -> Launched:
+        uid = claim.metadata.uid
         own = tags.of_claim(claim, node_class, self._cluster().name, self._cluster().ca_bundle)
         groups = self._grouped(claim, node_class, ways, group)
         shared = tags.of_class(node_class, self._cluster().name)
@@ -134,10 +145,13 @@ class Fleet:
                 self._templates.forget(named)
                 return await self._attempt(claim, node_class, ways, options, group, again=False)
             if error.code == MISMATCH:
-                raise self._mismatch(claim) from error
+                self.tokens.mismatched(uid)
+                raise _untold(claim) from error
             if error.code == USED_UP:
-                self._next_attempt(claim)
+                self.tokens.answered(uid)
                 raise Transient(f"NodeClaim {claim.name}: its machine was ended before it was told of") from error
+            if error.code in THROTTLED:
+                self.tokens.unanswered(uid)
             raise
         errors = answer.get("Errors") or ()
         self._record(errors, ways, named, node_class)
@@ -146,33 +160,10 @@ class Fleet:
                 return self._launched(identity, each, ways, named)
         if any("LaunchTemplate" in each.get("ErrorCode", "") for each in errors) and again:
             self._templates.forget(named)
-            self._next_attempt(claim)
+            self.tokens.answered(uid)
             return await self._attempt(claim, node_class, ways, options, group, again=False)
-        self._next_attempt(claim)
+        self.tokens.answered(uid)
         raise _refused(claim, options, errors)
-
-    def _next_attempt(self, claim: NodeClaim) -> None:
-        """EC2 remembers the answer to a token: asked again with it, it would say the same for ever."""
-        uid = claim.metadata.uid
-        self._attempts[uid] = self._attempts.get(uid, 0) + 1
-        self._stuck.pop(uid, None)
-
-    def _mismatch(self, claim: NodeClaim) -> Transient:
-        """An earlier call for the claim, whose answer was lost, asked for something else: its machine will show by its tag."""
-        uid, now = claim.metadata.uid, self._clock.monotonic()
-        if now - self._stuck.setdefault(uid, now) >= _STUCK_S:
-            self._next_attempt(claim)
-        return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
-
-    def ended(self, uid: str, count: int) -> None:
-        """So many machines of the claim have ended: their tokens would be answered with them."""
-        if count:
-            self._attempts[uid] = max(self._attempts.get(uid, 0), count)
-
-    def forget(self, uid: str) -> None:
-        """The claim has its machine, or is gone."""
-        self._attempts.pop(uid, None)
-        self._stuck.pop(uid, None)
 
     # -- the request -----------------------------------------------------------------------------------------------------
 
@@ -255,10 +246,9 @@ class Fleet:
             }
             for name, (template, listed) in named.items()
         ]
-        attempt = self._attempts.get(claim.metadata.uid, 0)
         request: dict[str, Any] = {
             "Type": "instant",
-            "ClientToken": f"{claim.metadata.uid}-{attempt}" if attempt else claim.metadata.uid,
+            "ClientToken": self.tokens.of(claim.metadata.uid),
             "LaunchTemplateConfigs": configs,
             "TargetCapacitySpecification": {"TotalTargetCapacity": 1, **_market(ways[0], _repriced(ways))[0]},
             "TagSpecifications": [
@@ -386,6 +376,10 @@ def _refused(claim: NodeClaim, options: Sequence[Option], errors: Sequence[Mappi
         return LaunchFailed(reason_of(code, message), f"NodeClaim {claim.name}: {code}: {message}")
     why = "; ".join(sorted(codes)) or "EC2 gave no reason"
     return _nothing(claim, options, why)
+
+
+def _untold(claim: NodeClaim) -> Transient:
+    return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
 
 
 def _nothing(claim: NodeClaim, options: Sequence[Option], why: str) -> InsufficientCapacity:
