@@ -41,15 +41,22 @@ UNFULFILLABLE: Final = frozenset({
     "Unsupported", "InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded",
 })  # fmt: skip
 """What a fleet says when there is no capacity, or none for this account."""
+UNREADABLE: Final = "UnreadableAnswer"
+"""Our own code for an answer that makes no sense."""
 THROTTLED: Final = frozenset({
-    "RequestLimitExceeded", "RequestThrottled", "Throttling", "ThrottlingException", "TooManyRequestsException", "InternalError",
-    "InternalFailure", "ServiceUnavailable", "Unavailable", "Unreachable", "RequestTimeout",
+    UNREADABLE, "RequestLimitExceeded", "RequestThrottled", "Throttling", "ThrottlingException", "TooManyRequestsException",
+    "InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "Unreachable", "RequestTimeout",
 })  # fmt: skip
 """What is worth asking again: too many requests, or AWS is not well."""
-EXPIRED: Final = frozenset(
-    {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "AuthFailure", "InvalidClientTokenId"}
-)
+EXPIRED: Final = frozenset({
+    "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "AuthFailure",
+    "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException",
+    "IncompleteSignature", "MissingAuthenticationToken", "OptInRequired",
+})  # fmt: skip
+"""AWS does not know who is asking, or not any more, or the clocks differ too much."""
 MISMATCH: Final = "IdempotentParameterMismatch"
+USED_UP: Final = "IdempotentInstanceTerminated"
+"""The machine of a token was ended."""
 NO_SPOT_ROLE: Final = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 
 _REASONS: Final = (
@@ -87,7 +94,7 @@ def reason_of(code: str, message: str) -> str:
 
 def is_denied(error: AwsError) -> bool:
     """Whether AWS does not let us, rather than not now."""
-    return any(word in error.code for word in ("Unauthorized", "AccessDenied", "AuthFailure", "ExpiredToken"))
+    return error.code in EXPIRED or any(word in error.code for word in ("Unauthorized", "AccessDenied", "AuthFailure"))
 
 
 def told(error: AwsError, doing: str) -> CloudError:
@@ -102,7 +109,8 @@ def told(error: AwsError, doing: str) -> CloudError:
 async def pages(api: AwsApi, service: str, operation: str, key: str, /, **parameters: Any) -> list[Any]:
     """The whole list that an operation gives page by page."""
     found: list[Any] = []
-    token: dict[str, Any] = {}
+    token: dict[str, str] = {}
+    seen: set[str] = set()
     while True:
         answer = await api.call(service, operation, **parameters, **token)
         found.extend(answer.get(key) or ())
@@ -112,6 +120,9 @@ async def pages(api: AwsApi, service: str, operation: str, key: str, /, **parame
             token = {"Marker": answer["Marker"]}
         else:
             return found
+        if seen.issuperset(token.values()):
+            raise AwsError(UNREADABLE, f"{operation} gave the same page again")
+        seen.update(token.values())
 
 
 class ReadOnly:

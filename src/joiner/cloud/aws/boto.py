@@ -21,7 +21,10 @@ _NO_CREDENTIALS: Final = (
     "PartialCredentialsError",
     "CredentialRetrievalError",
     "TokenRetrievalError",
+    "FileNotFoundError",
+    "PermissionError",
 )
+"""Errors by name; the last two are about the file of a token that is not mounted, or not yet."""
 
 
 class BotoApi:
@@ -31,9 +34,15 @@ class BotoApi:
         try:
             import boto3
             from botocore.config import Config
+            from botocore.exceptions import BotoCoreError
         except ModuleNotFoundError:
             raise CloudError("the aws provider needs boto3: install joiner[aws]") from None
-        self._session = boto3.session.Session(region_name=region or None)
+        try:
+            self._session = boto3.session.Session(region_name=region or None)
+        except BotoCoreError as error:
+            raise CloudError(
+                f"boto3 cannot begin: {error}; check AWS_PROFILE and the files of the AWS command line"
+            ) from None
         self.region = self._session.region_name or ""
         self._endpoint_url = endpoint_url or None
         self._config = Config(
@@ -91,7 +100,7 @@ class BotoApi:
             raise AwsError(str(told.get("Code", "Unknown")), str(told.get("Message", ""))) from None
         except ParamValidationError as error:
             raise AwsError("InvalidParameter", str(error)) from None
-        except BotoCoreError as error:
+        except (BotoCoreError, OSError, ValueError) as error:
             code = "AuthFailure" if type(error).__name__ in _NO_CREDENTIALS else "Unreachable"
             raise AwsError(code, str(error)) from None
         return answer

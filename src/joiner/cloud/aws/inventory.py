@@ -5,11 +5,12 @@ demand.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from joiner.clock import Clock
-from joiner.cloud.aws.api import AwsApi, pages
+from joiner.cloud.aws.api import UNREADABLE, AwsApi, AwsError, pages
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.errors import Transient
 from joiner.cloud.sources import facts as bundled
@@ -51,7 +52,7 @@ class LiveInventory:
         return self._version
 
     async def refresh_types(self) -> None:
-        """Ask for all types and where they are offered. Raises `AwsError`."""
+        """Ask for all types and where they are offered. What makes no sense changes nothing. Raises `AwsError`."""
         raw = await pages(
             self._api, "ec2", "describe_instance_types", "InstanceTypes", Filters=list(_TYPE_FILTERS), MaxResults=100
         )
@@ -65,9 +66,12 @@ class LiveInventory:
         )
         zones: dict[str, list[str]] = {}
         for each in offered:
-            zones.setdefault(each["InstanceType"], []).append(each["Location"])
+            if each.get("InstanceType") and each.get("Location"):
+                zones.setdefault(each["InstanceType"], []).append(each["Location"])
         types = tuple(sorted(self._read(raw), key=lambda each: each.name))
         settled = {name: tuple(sorted(found)) for name, found in sorted(zones.items())}
+        if not types or not settled:
+            raise AwsError(UNREADABLE, f"EC2 tells of {len(types)} instance types, and of zones for {len(settled)}")
         self._dates["types and zones"] = self._today()
         if (types, settled) != (self._types, self._zones):
             self._types, self._zones = types, settled
@@ -75,12 +79,16 @@ class LiveInventory:
 
     def _read(self, raw: Iterable[Mapping[str, Any]]) -> Iterable[TypeFacts]:
         self.unreadable = {}
+        known = {each.name: each for each in self._types}
         for each in raw:
+            name = str(each.get("InstanceType", "?"))
             try:
                 if is_for_kubernetes(each):
                     yield described(each)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                self.unreadable[str(each.get("InstanceType", "?"))] = repr(error)
+                self.unreadable[name] = repr(error)
+                if name in known:
+                    yield known[name]
 
     async def refresh_on_demand(self) -> None:
         """Ask for prices on demand; new ones go over old ones. Raises `AwsError`."""
@@ -92,8 +100,9 @@ class LiveInventory:
                 self._api, "pricing", "get_products", "PriceList", **_question(self.region, tenancy)
             ):
                 found.update(_price(text, self.region))
-        self._dates["prices"] = self._today()
         merged = {**self._on_demand, **found}
+        if found:
+            self._dates["prices"] = self._today()
         if merged != self._on_demand:
             self._on_demand = merged
             self._moved()
@@ -111,8 +120,11 @@ class LiveInventory:
         )
         found: dict[str, dict[str, float]] = {}
         for each in rows:
-            found.setdefault(each["InstanceType"], {})[each["AvailabilityZone"]] = float(each["SpotPrice"])
-        self._dates["spot prices"] = self._today()
+            name, zone, price = each.get("InstanceType"), each.get("AvailabilityZone"), _amount(each.get("SpotPrice"))
+            if name and zone and price is not None:
+                found.setdefault(name, {})[zone] = price
+        if found:
+            self._dates["spot prices"] = self._today()
         if found and found != self._spot:
             self._spot = found
             self._moved()
@@ -171,11 +183,22 @@ def _question(region: str, tenancy: str) -> dict[str, Any]:
 def _price(text: str, region: str) -> dict[str, float]:
     """Instance type to price out of one product; nothing where it has none."""
     currency = "CNY" if region.startswith("cn-") else "USD"
-    product = json.loads(text)
-    name = product.get("product", {}).get("attributes", {}).get("instanceType")
-    for term in product.get("terms", {}).get("OnDemand", {}).values():
-        for dimension in term.get("priceDimensions", {}).values():
-            price = float(dimension.get("pricePerUnit", {}).get(currency) or 0)
-            if name and price > 0:
-                return {name: price}
-    return {}
+    try:
+        product = json.loads(text)
+        name = product["product"]["attributes"]["instanceType"]
+        dimensions = [
+            each for term in product["terms"]["OnDemand"].values() for each in term["priceDimensions"].values()
+        ]
+        amounts = [_amount(each.get("pricePerUnit", {}).get(currency)) for each in dimensions]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return next(({name: amount} for amount in amounts if name and amount is not None), {})
+
+
+def _amount(text: Any) -> float | None:
+    """A price that is one: a number above zero."""
+    try:
+        amount = float(text)
+    except (TypeError, ValueError):
+        return None
+    return amount if 0 < amount < math.inf else None

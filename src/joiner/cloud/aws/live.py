@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_settings
+from datetime import datetime
 from typing import Any, Final
 
 from joiner.catalog.market import InstanceType, Option
@@ -21,12 +22,13 @@ from joiner.cloud.aws.launch.fleet import Fleet, Launched
 from joiner.cloud.aws.launch.joined import Joined, Memory, looked_after
 from joiner.cloud.aws.launch.machines import Machines, instance_id, provider_id, reservation_of, settled
 from joiner.cloud.aws.launch.templates import LaunchTemplates
-from joiner.cloud.aws.nodeclass import drift
+from joiner.cloud.aws.nodeclass import drift, resolve
 from joiner.cloud.aws.nodeclass.controller import NodeClassController
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.aws.nodeclass.hash import HASH, HASH_VERSION, VERSION, node_class_hash
 from joiner.cloud.aws.nodeclass.placement import PARTITION, PartitionHook, PlacementGroup
 from joiner.cloud.aws.nodeclass.profiles import USED
+from joiner.cloud.aws.nodeclass.selectors import CUSTOM
 from joiner.cloud.aws.notices import AwsNotices, InstanceStatus, polled
 from joiner.cloud.aws.provider import AwsProvider, why_not_ready
 from joiner.cloud.aws.reservations import is_expiring, offered
@@ -144,14 +146,16 @@ class LiveAwsProvider(AwsProvider):
         lock = self._launching.setdefault(claim.metadata.uid, asyncio.Lock())
         try:
             async with lock:
-                known = await self._machines.of_claim(claim.metadata.uid)
+                await self._fleet.turn()
+                known, ended = await self._machines.of_claim(claim.metadata.uid)
                 if known is not None:
-                    self._fleet.forget(claim.metadata.uid)
+                    self._fleet.tokens.forget(claim.metadata.uid)
                     return self._read(known)
-                await self.cluster()
+                _joinable(node_class, await self.cluster())
                 group = self._group_to_launch_into(node_class)
+                self._fleet.tokens.ended(claim.metadata.uid, ended)
                 launched = await self._fleet.launch(claim, node_class, options, self._sold(node_class), group)
-                self._fleet.forget(claim.metadata.uid)
+                self._fleet.tokens.forget(claim.metadata.uid)
                 return self._bought(claim, node_class, launched)
         finally:
             if not lock.locked():
@@ -168,9 +172,7 @@ class LiveAwsProvider(AwsProvider):
         way = launched.way
         identity = way.reservation(DEFAULT_LABELS.id)
         placed = {PARTITION: str(launched.partition)} if launched.partition else {}
-        if identity:
-            self._inside[launched.instance_id] = identity
-            self.account.launched(identity, self._clock.now())
+        self._takes(launched.instance_id, identity, self._clock.now())
         zone = way.offering.zone
         return Instance(
             provider_id=provider_id(zone, launched.instance_id),
@@ -199,10 +201,17 @@ class LiveAwsProvider(AwsProvider):
     def _read(self, raw: Mapping[str, Any]) -> Instance:
         made = self._machines.read(raw)
         identity = made.labels.get(DEFAULT_LABELS.id, "")
-        if identity and not made.terminating:
-            self._inside[raw["InstanceId"]] = identity
+        if not made.terminating:
+            self._takes(raw["InstanceId"], identity, made.launched_at)
         own = tags.read(raw.get("Tags"))
         return replace(made, annotations={key: own[key] for key in (HASH, HASH_VERSION) if key in own})
+
+    def _takes(self, instance: str, reservation: str, launched_at: datetime | None) -> None:
+        """A machine takes a place in a reservation. It counts once, also where only a list tells of it."""
+        if reservation and instance not in self._inside:
+            self._inside[instance] = reservation
+            if launched_at is not None:
+                self.account.launched(reservation, launched_at)
 
     async def get(self, provider_id: str) -> Instance:
         """The machine as EC2 describes it now."""
@@ -256,9 +265,20 @@ class LiveAwsProvider(AwsProvider):
         selected = True
         if identity and node_class.name in self.classes.reservations:
             selected = any(each.id == identity for each in self.classes.reservations[node_class.name])
+            selected = selected or await self._is_over(identity)
         reason = drift.of_machine(raw, node_class, kind, selected)
         group = self.classes.groups.get(node_class.name)
         return reason or (drift.of_placement(raw, group.id) if group is not None else "")
+
+    async def _is_over(self, reservation: str) -> bool:
+        """Whether a reservation has ended: EC2 then takes its machines out of it one by one, and they stay."""
+        try:
+            found = await resolve.reservation(self._api, reservation)
+        except (LookupError, TypeError, ValueError):  # an answer that cannot be read is no reason to replace a machine
+            return True
+        except AwsError as error:
+            raise told(error, f"reservation {reservation}") from error
+        return found is None or (found.end_time is not None and found.end_time <= self._clock.now())
 
     # -- interruptions ---------------------------------------------------------------------------------------------------
 
@@ -347,8 +367,16 @@ def _pool(claim: NodeClaim) -> dict[str, str]:
     return {tags.NODEPOOL: name} if name else {}
 
 
+def _joinable(node_class: EC2NodeClass, cluster: ClusterFacts) -> None:
+    """A machine that is not told where the cluster is never joins it. Raises `Transient`."""
+    if not cluster.is_known or (not cluster.endpoint and node_class.spec.family != CUSTOM):
+        raise Transient(f"EKS has not told endpoint and certificates of cluster {cluster.name} yet: {cluster.problem}")
+
+
 def _launchable(node_class: EC2NodeClass) -> None:
     """A class whose conditions are not of its own generation says nothing about itself. Raises `NodeClassNotReady`."""
+    if node_class.metadata.deletion_timestamp is not None:
+        raise NodeClassNotReady(node_class.name, "it is being deleted")
     ready = find(node_class.status.conditions, READY)
     if ready is not None and ready.status == "Unknown":
         raise LaunchFailed("NodeClassReadinessUnknown", f"EC2NodeClass {node_class.name}: {why_not_ready(node_class)}")

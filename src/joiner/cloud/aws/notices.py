@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from joiner.clock import Clock
-from joiner.cloud.aws.api import AwsApi, AwsError, is_denied, pages, told
+from joiner.cloud.aws.api import EXPIRED, AwsApi, AwsError, is_denied, pages, told
 from joiner.cloud.aws.counts import Counts
 from joiner.cloud.aws.interruptions import Mark, SqsNotices
 from joiner.cloud.errors import CloudError
@@ -90,7 +90,7 @@ class InstanceStatus:
         try:
             found = tuple([each async for each in self._notices()])
         except AwsError as error:
-            if is_denied(error):
+            if is_denied(error) and error.code not in EXPIRED:
                 self._refused = True
                 return ()
             raise told(error, "checks of machines") from error

@@ -38,8 +38,7 @@ def resolved(node_class: EC2NodeClass, region: str, reservations: Iterable[Descr
         subnets = tuple(Subnet(id=ASSUMED, zone=zone, zone_id=known[zone]) for zone in sorted(known))
         status = replace(status, subnets=subnets)
     if reservations is not None:
-        chosen = selected(node_class.spec.capacity_reservation_selector_terms, reservations)
-        status = replace(status, capacity_reservations=tuple(each.reservation for each in chosen))
+        status = replace(status, capacity_reservations=selected(node_class.spec, reservations))
     return replace(node_class, status=status)
 
 

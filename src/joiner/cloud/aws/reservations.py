@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from joiner.cloud.aws.nodeclass.ec2nodeclass import CapacityReservation
-from joiner.cloud.aws.nodeclass.selectors import CapacityReservationSelectorTerm, tags_match
+from joiner.cloud.aws.nodeclass.ec2nodeclass import CapacityReservation, EC2NodeClassSpec
+from joiner.cloud.aws.nodeclass.selectors import CUSTOM, CapacityReservationSelectorTerm, tags_match
 from joiner.cloud.sources.reservation import Reservation
 from joiner.model import codec
 from joiner.model.meta import Value, replace
@@ -16,6 +16,7 @@ from joiner.model.meta import Value, replace
 BLOCK_ENDS_EARLY: Final = timedelta(minutes=40)
 """So long before its end a capacity block takes no machines any more; EC2 takes them away half an hour before it."""
 _LINUX: Final = "Linux"
+_PLAIN: Final = ("Linux", "Linux/UNIX")
 _STATES: Final = ("active", "")
 
 
@@ -23,6 +24,8 @@ class Described(Value):
     """A reservation with its tags, by which classes select it."""
 
     reservation: CapacityReservation
+    platform: str = _LINUX
+    """What its machines are billed as."""
     tags: Mapping[str, str] = {}
 
 
@@ -44,7 +47,8 @@ def described(raw: Mapping[str, Any]) -> Described:
         total_instance_count=int(raw.get("TotalInstanceCount", raw["AvailableInstanceCount"])),
         problem=_problem(raw, kind, criteria),
     )
-    return Described(reservation=made, tags={each["Key"]: each["Value"] for each in raw.get("Tags") or ()})
+    tags = {each["Key"]: each["Value"] for each in raw.get("Tags") or ()}
+    return Described(reservation=made, platform=raw.get("InstancePlatform") or _LINUX, tags=tags)
 
 
 def _problem(raw: Mapping[str, Any], kind: str, criteria: str) -> str:
@@ -72,11 +76,18 @@ def matches(term: CapacityReservationSelectorTerm, described: Described) -> bool
     )
 
 
-def selected(terms: Iterable[CapacityReservationSelectorTerm], known: Iterable[Described]) -> tuple[Described, ...]:
-    """What the terms mean, once each, in order of id."""
-    wanted = tuple(terms)
-    found = {each.reservation.id: each for each in known if any(matches(term, each) for term in wanted)}
-    return tuple(found[identity] for identity in sorted(found))
+def selected(spec: EC2NodeClassSpec, known: Iterable[Described]) -> tuple[CapacityReservation, ...]:
+    """What the terms of a class mean, once each, in order of id, with the reason where its machines do not fit."""
+    terms = spec.capacity_reservation_selector_terms
+    found = {each.reservation.id: each for each in known if any(matches(term, each) for term in terms)}
+    return tuple(_as_seen_by(spec.family, found[identity]) for identity in sorted(found))
+
+
+def _as_seen_by(family: str, known: Described) -> CapacityReservation:
+    if family == CUSTOM or known.platform in _PLAIN or known.reservation.problem:
+        return known.reservation
+    reason = f"it is for {known.platform}, and images of {family} are billed as plain Linux"
+    return replace(known.reservation, problem=reason)
 
 
 def is_expiring(reservation: CapacityReservation, now: datetime) -> bool:

@@ -12,6 +12,7 @@ _TRUE: Final = ("true", "1", "t")
 _FALSE: Final = ("false", "0", "f")
 _MINUTE_S: Final = 60.0
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,80}(\.fifo)?")
+_ENDPOINT: Final = re.compile(r"https?://[^\s/]+(/\S*)?")
 
 
 class BadSetting(CloudError):
@@ -65,6 +66,8 @@ def read(environment: Mapping[str, str]) -> AwsSettings:
             f"INTERRUPTION_QUEUE: {made.interruption_queue!r} is not the name of a queue of SQS: letters, digits, - and _;"
             " write the name alone, without address or ARN"
         )
+    if made.endpoint_url and not _ENDPOINT.fullmatch(made.endpoint_url):
+        reader.problems.append(f"AWS_ENDPOINT_URL: {made.endpoint_url!r} is no address like https://host:port")
     if reader.problems:
         raise BadSetting("\n".join(reader.problems))
     return made

@@ -26,7 +26,7 @@ from joiner.model.selector import chooses
 from joiner.model.taints import DISRUPTED
 from joiner.model.workload import Deployment, PodTemplate
 from joiner.sim.apiserver.server import Write
-from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine
+from joiner.sim.cloud.machines import GONE, PENDING, RUNNING, SHUTTING_DOWN, CloudMachine
 from joiner.sim.hunt.movecheckers import RULES as MOVE_RULES
 from joiner.sim.hunt.movecheckers import MoveChecks
 from joiner.sim.scheduler.clusterindex import ClusterIndex
@@ -241,13 +241,19 @@ class Checks:
             self._ended_machine(machine)
         if machine.provider_id not in self._machines_of:
             self._machines_of[machine.provider_id] = machine.claim_uid
-            if list(self._machines_of.values()).count(machine.claim_uid) > 1:
+            if self._is_second(machine):
                 self._fail("launch", f"claim {machine.claim_name} has a second machine, {machine.provider_id}")
             if not machine.claim_uid or not machine.pool:
                 self._fail("launch", f"machine {machine.provider_id} does not say whose it is")
             if machine.reservation:
                 self._reserved(machine.reservation)
             self._launched(machine)
+
+    def _is_second(self, machine: CloudMachine) -> bool:
+        """Whether its claim has a machine already. One that ended before its claim was told of it is none."""
+        mine = [each for each, uid in self._machines_of.items() if uid == machine.claim_uid]
+        known = (self._world.cloud.machines.get(each) for each in mine)
+        return sum(each is not None and each.state in (PENDING, RUNNING) for each in known) > 1
 
     def _launched(self, machine: CloudMachine) -> None:
         """What is launched is what was planned: every label that the claim asks for, its reservation, and its room."""

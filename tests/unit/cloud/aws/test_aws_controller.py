@@ -103,8 +103,12 @@ def test_a_class_goes_when_its_last_claim_has_gone_and_takes_everything_along(cl
     cluster.create(NodeClaim, "one", spec={"nodeClassRef": REFERENCE, "requirements": []})
     made = cluster.reconcile()
     own = tags.of_class(made, "prod")
-    cluster.account.templates["karpenter.k8s.aws/a"] = {"data": {}, "tags": own}
-    cluster.account.templates["karpenter.k8s.aws/b"] = {"data": {}, "tags": {**own, tags.NODE_CLASS: "other"}}
+    cluster.account.templates["karpenter.k8s.aws/a"] = {"id": "lt-1", "data": {}, "tags": own}
+    cluster.account.templates["karpenter.k8s.aws/b"] = {
+        "id": "lt-2",
+        "data": {},
+        "tags": {**own, tags.NODE_CLASS: "other"},
+    }
     cluster.account.profiles["foreign"] = {"Path": "/karpenter/us-east-1/other/x/", "InstanceProfileName": "foreign"}
     cluster.run(cluster.client.delete(EC2NodeClass, "default"))
     assert FINALIZER in cluster.reconcile().metadata.finalizers

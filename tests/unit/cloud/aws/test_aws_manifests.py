@@ -60,6 +60,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}], "kubelet": {"serializeImagePulls": False}},
         "Bottlerocket does not take",
     ),
+    "a number of pods as a rule": ({"kubelet": {"maxPods": "min(110, max_pods)"}}, "whole number"),
+    "a tag of the cluster": ({"tags": {"kubernetes.io/cluster/prod": "owned"}}, "kubernetes.io/cluster"),
+    "a role that YAML reads as no": ({"role": False}, "put it in quotes"),
     "a grace period without a threshold": ({"kubelet": {"evictionSoftGracePeriod": {"memory.available": "1m"}}}, "evictionSoft"),
 }  # fmt: skip
 

@@ -48,6 +48,23 @@ def test_launches_pass_a_bucket_of_tokens(world: AwsWorld) -> None:
     assert 10 <= world.clock.monotonic() - before <= 15  # fifty at once, fifty more at five a second
 
 
+def test_a_launch_that_waited_for_its_turn_knows_what_others_found_dry(world: AwsWorld) -> None:
+    given = options(world, "on-demand", "c5.large", "m5.large")
+    for zone in "abcdef":
+        world.account.limits["on-demand", "c5.large", f"us-east-1{zone}"] = 0
+
+    async def many() -> None:
+        await asyncio.gather(*(world.provider.create(claim(f"uid-{n}"), given) for n in range(60)))
+
+    world.face.calls.clear()
+    world.run(many())
+
+    last = world.asked("create_fleet")[-1]["LaunchTemplateConfigs"]
+    assert {each["InstanceType"] for config in last for each in config["Overrides"]} == {"m5.large"}
+    first_questions = [operation for _, operation, _ in world.face.calls[:120] if operation == "describe_instances"]
+    assert len(first_questions) <= 51
+
+
 def test_questions_about_single_machines_are_one_call(world: AwsWorld) -> None:
     ids = machines(world, 30)
     world.face.calls.clear()

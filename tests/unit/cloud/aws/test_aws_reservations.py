@@ -48,9 +48,29 @@ KNOWN = [described(each) for each in (SHARED, OTHER, RAW)]
     ],
 )
 def test_terms_are_alternatives_and_their_fields_go_together(terms: list[Any], found: list[str]) -> None:
-    wanted = node_class(capacityReservationSelectorTerms=terms).spec.capacity_reservation_selector_terms
+    wanted = node_class(capacityReservationSelectorTerms=terms).spec
 
-    assert [each.reservation.id for each in selected(wanted, KNOWN)] == found
+    assert [each.id for each in selected(wanted, KNOWN)] == found
+
+
+@pytest.mark.parametrize(
+    ("platform", "image", "words"),
+    [
+        ("Linux/UNIX", {}, ""),
+        ("Red Hat Enterprise Linux", {}, "billed as plain Linux"),
+        ("Red Hat Enterprise Linux", {"amiFamily": "Custom", "amiSelectorTerms": [{"id": "ami-1"}]}, ""),
+        ("Windows", {"amiFamily": "Custom", "amiSelectorTerms": [{"id": "ami-1"}]}, "run Linux"),
+    ],
+)
+def test_what_a_reservation_is_billed_as_must_be_what_the_images_are(
+    platform: str, image: dict[str, Any], words: str
+) -> None:
+    known = described({**RAW, "InstancePlatform": platform})
+    wanted = node_class(capacityReservationSelectorTerms=[{"id": known.reservation.id}], **image).spec
+    (found,) = selected(wanted, [known])
+
+    assert words in found.problem
+    assert bool(words) is bool(found.problem)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,24 @@ from typing import Any, Final
 from joiner.catalog.market import InstanceType, Offering, Option
 from joiner.clock import Clock
 from joiner.cloud.aws.account import ReservationAccount
-from joiner.cloud.aws.api import MISMATCH, NO_SPOT_ROLE, UNFULFILLABLE, AwsApi, AwsError, reason_of, told
+from joiner.cloud.aws.api import (
+    MISMATCH,
+    NO_SPOT_ROLE,
+    THROTTLED,
+    UNFULFILLABLE,
+    USED_UP,
+    AwsApi,
+    AwsError,
+    reason_of,
+    told,
+)
 from joiner.cloud.aws.counts import Counts
 from joiner.cloud.aws.instancetypes import fits, requirements_of
 from joiner.cloud.aws.launch import tags
 from joiner.cloud.aws.launch.choice import BLOCK, Derive, Usable, Way, asked_of, chosen
 from joiner.cloud.aws.launch.cluster import ClusterFacts
 from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, written
+from joiner.cloud.aws.launch.tokens import Tokens
 from joiner.cloud.aws.launch.userdata import Boot, user_data
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass, Subnet
 from joiner.cloud.aws.nodeclass.placement import PlacementGroup
@@ -33,8 +44,6 @@ from joiner.model.resources import PODS
 
 MOST_TEMPLATES: Final = 50
 """How many templates one call names at most."""
-_STUCK_S: Final = 300.0
-"""After so long a token whose first call nothing came of is given up for another one."""
 _SPREAD_FULL: Final = "instances in this spread placement group"
 """What EC2 says when a group that spreads machines takes no more of them in a zone."""
 
@@ -71,10 +80,13 @@ class Fleet:
         self._cluster = cluster
         self._counts = counts
         self._bucket = Bucket(clock)
-        self._attempts: dict[str, int] = {}
-        self._stuck: dict[str, float] = {}
+        self.tokens = Tokens(clock)
         self.free: dict[str, int] = {}
         """Subnet id to the addresses that are free in it, as far as was told."""
+
+    async def turn(self) -> None:
+        """Wait until EC2 may be asked for one machine more. What is chosen afterwards knows what others found meanwhile."""
+        await self._bucket.take()
 
     async def launch(
         self,
@@ -86,6 +98,8 @@ class Fleet:
     ) -> Launched:
         """Buy one of the options, or raise as `CloudProvider.create` does. `derive` gives types as they are sold now."""
         ways = chosen(claim, options, derive, self._usable(node_class), self._account)
+        if not ways and self.tokens.is_open(claim.metadata.uid):
+            raise _untold(claim)  # a reservation may be full of this very machine
         if not ways:
             raise _nothing(claim, options, "what can be had of them now is nothing, or too little for its minValues")
         try:
@@ -116,6 +130,7 @@ class Fleet:
         *,
         again: bool,
     ) -> Launched:
+        uid = claim.metadata.uid
         own = tags.of_claim(claim, node_class, self._cluster().name, self._cluster().ca_bundle)
         groups = self._grouped(claim, node_class, ways, group)
         shared = tags.of_class(node_class, self._cluster().name)
@@ -123,7 +138,6 @@ class Fleet:
             await self._templates.ensure(each, node_class, shared): (each, those) for each, those in groups.items()
         }
         request = self._request(claim, node_class, named, own)
-        await self._bucket.take()
         try:
             answer = await self._api.call("ec2", "create_fleet", **request)
         except AwsError as error:
@@ -131,7 +145,13 @@ class Fleet:
                 self._templates.forget(named)
                 return await self._attempt(claim, node_class, ways, options, group, again=False)
             if error.code == MISMATCH:
-                raise self._mismatch(claim) from error
+                self.tokens.mismatched(uid)
+                raise _untold(claim) from error
+            if error.code == USED_UP:
+                self.tokens.answered(uid)
+                raise Transient(f"NodeClaim {claim.name}: its machine was ended before it was told of") from error
+            if error.code in THROTTLED:
+                self.tokens.unanswered(uid)
             raise
         errors = answer.get("Errors") or ()
         self._record(errors, ways, named, node_class)
@@ -140,28 +160,10 @@ class Fleet:
                 return self._launched(identity, each, ways, named)
         if any("LaunchTemplate" in each.get("ErrorCode", "") for each in errors) and again:
             self._templates.forget(named)
-            self._next_attempt(claim)
+            self.tokens.answered(uid)
             return await self._attempt(claim, node_class, ways, options, group, again=False)
-        self._next_attempt(claim)
+        self.tokens.answered(uid)
         raise _refused(claim, options, errors)
-
-    def _next_attempt(self, claim: NodeClaim) -> None:
-        """EC2 remembers the answer to a token: asked again with it, it would say the same for ever."""
-        uid = claim.metadata.uid
-        self._attempts[uid] = self._attempts.get(uid, 0) + 1
-        self._stuck.pop(uid, None)
-
-    def _mismatch(self, claim: NodeClaim) -> Transient:
-        """An earlier call for the claim, whose answer was lost, asked for something else: its machine will show by its tag."""
-        uid, now = claim.metadata.uid, self._clock.monotonic()
-        if now - self._stuck.setdefault(uid, now) >= _STUCK_S:
-            self._next_attempt(claim)
-        return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
-
-    def forget(self, uid: str) -> None:
-        """The claim has its machine, or is gone."""
-        self._attempts.pop(uid, None)
-        self._stuck.pop(uid, None)
 
     # -- the request -----------------------------------------------------------------------------------------------------
 
@@ -244,10 +246,9 @@ class Fleet:
             }
             for name, (template, listed) in named.items()
         ]
-        attempt = self._attempts.get(claim.metadata.uid, 0)
         request: dict[str, Any] = {
             "Type": "instant",
-            "ClientToken": f"{claim.metadata.uid}-{attempt}" if attempt else claim.metadata.uid,
+            "ClientToken": self.tokens.of(claim.metadata.uid),
             "LaunchTemplateConfigs": configs,
             "TargetCapacitySpecification": {"TotalTargetCapacity": 1, **_market(ways[0], _repriced(ways))[0]},
             "TagSpecifications": [
@@ -279,8 +280,8 @@ class Fleet:
     ) -> Launched:
         used = raw.get("LaunchTemplateAndOverrides") or {}
         overrides = used.get("Overrides") or {}
-        template, listed = _of_template(used, named)
         place = (raw.get("InstanceType") or overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", ""))
+        template, listed = _of_template(used, place, named)
         way = next((each for each in listed if each.place == place), None)
         if way is None:
             way = next((each for each in (*listed, *ways) if each.type.name == place[0]), ways[0])
@@ -304,8 +305,8 @@ class Fleet:
         for each in errors:
             code, used = each.get("ErrorCode", ""), each.get("LaunchTemplateAndOverrides") or {}
             overrides = used.get("Overrides") or {}
-            template, listed = _of_template(used, named)
             name, zone = overrides.get("InstanceType", ""), overrides.get("AvailabilityZone", "")
+            template, listed = _of_template(used, (name, zone), named)
             kind = ways[0].offering.capacity_type
             self._counts.launch_failed(zone, zone_ids.get(zone, ""), kind, code)
             if code == "InsufficientFreeAddressesInSubnet":
@@ -330,13 +331,15 @@ _ANY: Final = Template(image_id="", user_data="")
 
 
 def _of_template(
-    used: Mapping[str, Any], named: Mapping[str, tuple[Template, list[Way]]]
+    used: Mapping[str, Any], place: tuple[str, str], named: Mapping[str, tuple[Template, list[Way]]]
 ) -> tuple[Template, list[Way]]:
+    """The template of an answer. EC2 names it by an id that was not asked for; type and zone say which it is."""
     name = (used.get("LaunchTemplateSpecification") or {}).get("LaunchTemplateName", "")
     if name in named:
         return named[name]
+    found = [each for each in named.values() if any(way.place == place for way in each[1])]
     everything = [way for _, listed in named.values() for way in listed]
-    return (next(iter(named.values()))[0] if len(named) == 1 else _ANY), everything
+    return found[0] if len(found) == 1 else (next(iter(named.values()))[0] if len(named) == 1 else _ANY, everything)
 
 
 def _once_each(ways: Iterable[Way]) -> list[Way]:
@@ -373,6 +376,10 @@ def _refused(claim: NodeClaim, options: Sequence[Option], errors: Sequence[Mappi
         return LaunchFailed(reason_of(code, message), f"NodeClaim {claim.name}: {code}: {message}")
     why = "; ".join(sorted(codes)) or "EC2 gave no reason"
     return _nothing(claim, options, why)
+
+
+def _untold(claim: NodeClaim) -> Transient:
+    return Transient(f"NodeClaim {claim.name}: an earlier launch for it is not told of yet", after_s=5.0)
 
 
 def _nothing(claim: NodeClaim, options: Sequence[Option], why: str) -> InsufficientCapacity:

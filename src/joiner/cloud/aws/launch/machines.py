@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from joiner.catalog.market import InstanceType
 from joiner.clock import Clock
-from joiner.cloud.aws.api import NOT_FOUND, AwsApi, AwsError, pages, told
+from joiner.cloud.aws.api import NOT_FOUND, THROTTLED, AwsApi, AwsError, pages, told
 from joiner.cloud.aws.counts import Counts
 from joiner.cloud.aws.launch import tags
 from joiner.cloud.aws.launch.templates import ONLY
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
 from joiner.cloud.aws.nodeclass.placement import placed
-from joiner.cloud.aws.pace import Gathered
+from joiner.cloud.aws.pace import MOST, Gathered
 from joiner.cloud.errors import InstanceNotFound
 from joiner.cloud.provider import Instance
 from joiner.cloud.sources import ec2
@@ -23,6 +23,8 @@ from joiner.model import labels
 _VALUES: Final = 200
 """How many values one filter has at most."""
 LIVE: Final = ("pending", "running", "stopping", "stopped", "shutting-down")
+_GONE: Final = "terminated"
+_ENDING: Final = ("shutting-down", _GONE)
 _PROVIDER_ID: Final = re.compile(r"aws:///([^/]*)/(i-[0-9a-z]+)")
 
 Described = Callable[[str, str], tuple[EC2NodeClass | None, InstanceType | None]]
@@ -60,7 +62,7 @@ class Machines:
             found = await self._found.about(identity)
         except AwsError as error:
             raise told(error, f"machine {identity}") from error
-        if found is None or state(found) not in LIVE:
+        if found is None or state(found) == _GONE:
             raise InstanceNotFound(f"there is no machine {identity}")
         return found
 
@@ -71,14 +73,15 @@ class Machines:
             found += await self._ask(Filters=filters, MaxResults=1000)
         return {each["InstanceId"]: each for each in found}
 
-    async def of_claim(self, uid: str) -> Mapping[str, Any] | None:
-        """The machine that was launched for a claim, as far as EC2 shows it."""
-        filters = [{"Name": f"tag:{tags.NODECLAIM_UID}", "Values": [uid]}, _LIVE_FILTER, self._ours()]
+    async def of_claim(self, uid: str) -> tuple[Mapping[str, Any] | None, int]:
+        """The machine that was launched for a claim, as far as EC2 shows it, and how many were that have ended."""
+        filters = [{"Name": f"tag:{tags.NODECLAIM_UID}", "Values": [uid]}, self._ours()]
         try:
             found = await self._ask(Filters=filters)
         except AwsError as error:
             raise told(error, f"machines of claim {uid}") from error
-        return next((each for each in found if state(each) != "shutting-down"), None)
+        living = [each for each in found if state(each) not in _ENDING]
+        return next(iter(living), None), len(found) - len(living)
 
     async def all(self) -> list[Mapping[str, Any]]:
         """All machines of the cluster."""
@@ -110,11 +113,13 @@ class Machines:
 
     async def _end(self, ids: Sequence[str]) -> dict[str, AwsError]:
         """The errors of those that could not be ended. One that is not there makes EC2 refuse all: each is then ended alone."""
+        if len(ids) > MOST:
+            return {**await self._end(ids[:MOST]), **await self._end(ids[MOST:])}
         try:
             await self._api.call("ec2", "terminate_instances", InstanceIds=list(ids))
         except AwsError as error:
-            if len(ids) == 1:
-                return {ids[0]: error}
+            if len(ids) == 1 or error.code in THROTTLED:
+                return dict.fromkeys(ids, error)
             return {identity: found for each in ids for identity, found in (await self._end([each])).items()}
         return {}
 
@@ -145,7 +150,7 @@ class Machines:
             capacity=kind.capacity if kind is not None else {},
             allocatable=kind.allocatable() if kind is not None else {},
             launched_at=launched if isinstance(launched, datetime) else None,
-            terminating=state(raw) not in LIVE[:4],
+            terminating=state(raw) in _ENDING,
         )
 
 

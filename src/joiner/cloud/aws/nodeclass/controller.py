@@ -152,8 +152,8 @@ class NodeClassController:
 
     async def _reservations(self, made: EC2NodeClass) -> EC2NodeClass:
         now = self._clock.now()
-        found = await resolve.capacity_reservations(self._api, made.spec.capacity_reservation_selector_terms)
-        held = tuple(with_state(each.reservation, now) for each in found)
+        found = await resolve.capacity_reservations(self._api, made.spec)
+        held = tuple(with_state(each, now) for each in found)
         held = tuple(each for each in held if each.end_time is None or each.end_time > now)
         self._account.synced(held, now)
         self.reservations[made.name] = held
@@ -337,7 +337,7 @@ def _told(kind: str, error: AwsError) -> Condition:
     if error.code in THROTTLED:
         return Condition(type=kind, status="Unknown", reason="AWSUnavailable", message=str(error))
     denied = is_denied(error)
-    advice = "; check the credentials and the IAM policy of Joiner" if denied else ""
+    advice = "; check the credentials, the clock and the IAM policy of Joiner" if denied else ""
     reason = "Unauthorized" if denied else "AWSError"
     return Condition(type=kind, status="False", reason=reason, message=f"{error}{advice}")
 

@@ -1,7 +1,8 @@
 """Dry runs: whether Joiner may launch machines of a class is asked of EC2 before the first claim needs one.
 
 A launch template is really made, because a fleet cannot be asked for without one; it goes like every other that is idle. Then
-CreateFleet and RunInstances are asked as dry runs. What EC2 says is believed for half an hour, or until the class changes.
+CreateFleet and RunInstances are asked as dry runs. A yes is believed for half an hour, a no for five minutes, or until the class
+changes.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joiner.clock import Clock
-from joiner.cloud.aws.api import THROTTLED, AwsApi, AwsError, is_denied
+from joiner.cloud.aws.api import EXPIRED, THROTTLED, AwsApi, AwsError, is_denied
 from joiner.cloud.aws.launch import tags
 from joiner.cloud.aws.launch.cluster import ClusterFacts
 from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, data, written
@@ -20,6 +21,7 @@ from joiner.cloud.errors import LaunchFailed
 from joiner.model import codec, labels
 
 BELIEVED_S: Final = 1800.0
+DENIED_S: Final = 300.0
 _DONE: Final = "DryRunOperation"
 _TYPES: Final = {"amd64": "m5.large", "arm64": "m6g.large"}
 """A type for each architecture that is sold nearly everywhere."""
@@ -44,7 +46,7 @@ class DryRuns:
         """Raises `Denied`, and `AwsError` where EC2 cannot be asked now."""
         now, asked = self._clock.monotonic(), _digest(node_class)
         known = self._known.get(node_class.name)
-        if known is None or known[0] != asked or now - known[1] >= BELIEVED_S:
+        if known is None or known[0] != asked or now - known[1] >= (BELIEVED_S if known[2] is None else DENIED_S):
             known = self._known[node_class.name] = (asked, now, await self._asked(node_class, cluster))
         if known[2] is not None:
             raise known[2]
@@ -111,7 +113,7 @@ class DryRuns:
 
 def _told(action: str, error: AwsError) -> Denied | None:
     """A permission that is missing. What else may be wrong shows at a launch, which knows type and zone."""
-    if error.code in THROTTLED:
+    if error.code in THROTTLED | EXPIRED:
         raise error
     if not is_denied(error):
         return None

@@ -16,6 +16,8 @@ from joiner.model.nodeclaim import NodeClaim
 
 USED: Final = "karpenter.k8s.aws/instance-profile-name"
 """The annotation of a claim that names the profile its machine was launched with."""
+_LOOK_S: Final = 900.0
+"""After so long a profile is looked at again: users may have deleted it, or its role."""
 _SETTLED: Final = timedelta(hours=1)
 """A profile younger than this may belong to a status that was not written yet."""
 
@@ -29,16 +31,45 @@ class InstanceProfiles:
 
     def __init__(self, api: AwsApi, clock: Clock, settings: AwsSettings) -> None:
         self._api, self._clock, self._settings = api, clock, settings
+        self._looked: dict[str, float] = {}
 
     async def ensure(self, node_class: EC2NodeClass) -> str:
         """The name of the profile of a class, which is made where it is not there. Raises `NoRole`, `AwsError`."""
-        name = profile_name(node_class, self._settings)
-        if node_class.status.instance_profile != name:
+        name, now = profile_name(node_class, self._settings), self._clock.monotonic()
+        looked = self._looked.get(name)
+        if node_class.status.instance_profile != name or looked is None or now - looked >= _LOOK_S:
             await self._make(node_class, name)
+            self._looked[name] = now
         return name
 
     async def _make(self, node_class: EC2NodeClass, name: str) -> None:
         role = node_class.spec.role.rpartition("/")[2]
+        roles = await self._roles(name)
+        if roles is None:
+            await self._create(node_class, name)
+            roles = []
+        if role in roles:
+            return
+        try:
+            await self._api.call("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
+        except AwsError as error:
+            if error.code not in NOT_FOUND:
+                raise
+            with suppress(AwsError):
+                await self._api.call("iam", "delete_instance_profile", InstanceProfileName=name)
+            raise NoRole(role) from None
+
+    async def _roles(self, name: str) -> list[str] | None:
+        """The roles of a profile; nothing where there is no such profile."""
+        try:
+            known = await self._api.call("iam", "get_instance_profile", InstanceProfileName=name)
+        except AwsError as error:
+            if error.code in NOT_FOUND:
+                return None
+            raise
+        return [each["RoleName"] for each in known["InstanceProfile"].get("Roles") or ()]
+
+    async def _create(self, node_class: EC2NodeClass, name: str) -> None:
         own = tags.of_class(node_class, self._settings.cluster_name)
         try:
             await self._api.call(
@@ -51,17 +82,6 @@ class InstanceProfiles:
         except AwsError as error:
             if error.code not in ALREADY_EXISTS:
                 raise
-        known = await self._api.call("iam", "get_instance_profile", InstanceProfileName=name)
-        if any(each["RoleName"] == role for each in known["InstanceProfile"].get("Roles") or ()):
-            return
-        try:
-            await self._api.call("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
-        except AwsError as error:
-            if error.code not in NOT_FOUND:
-                raise
-            with suppress(AwsError):
-                await self._api.call("iam", "delete_instance_profile", InstanceProfileName=name)
-            raise NoRole(role) from None
 
     async def delete_of(self, node_class: EC2NodeClass) -> None:
         """Delete the profiles of a class that goes. Raises `AwsError`."""

@@ -9,9 +9,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from joiner.cloud.aws.api import NOT_FOUND, AwsApi, AwsError, pages
-from joiner.cloud.aws.nodeclass.ec2nodeclass import AMI, AMIRequirement, EC2NodeClassSpec, SecurityGroup, Subnet
+from joiner.cloud.aws.nodeclass.ec2nodeclass import (
+    AMI,
+    AMIRequirement,
+    CapacityReservation,
+    EC2NodeClassSpec,
+    SecurityGroup,
+    Subnet,
+)
 from joiner.cloud.aws.nodeclass.selectors import ANY_VALUE, AMISelectorTerm, CapacityReservationSelectorTerm
-from joiner.cloud.aws.reservations import Described, described, matches
+from joiner.cloud.aws.reservations import described, selected
 from joiner.cloud.sources.ec2 import PREFIX
 from joiner.cloud.sources.ec2describe import ARCHITECTURES
 from joiner.model import labels
@@ -76,15 +83,17 @@ async def security_groups(api: AwsApi, spec: EC2NodeClassSpec) -> tuple[Security
     return tuple(found[identity] for identity in sorted(found))
 
 
-async def capacity_reservations(api: AwsApi, terms: Iterable[CapacityReservationSelectorTerm]) -> tuple[Described, ...]:
-    """The active reservations that the terms mean, by id."""
-    found: dict[str, Described] = {}
-    for term in terms:
-        for raw in await _reservations_of(api, term):
-            made = described(raw)
-            if matches(term, made):
-                found[made.reservation.id] = made
-    return tuple(found[identity] for identity in sorted(found))
+async def capacity_reservations(api: AwsApi, spec: EC2NodeClassSpec) -> tuple[CapacityReservation, ...]:
+    """The active reservations of a class, by id."""
+    terms = spec.capacity_reservation_selector_terms
+    return selected(spec, [described(raw) for term in terms for raw in await _reservations_of(api, term)])
+
+
+async def reservation(api: AwsApi, identity: str) -> CapacityReservation | None:
+    """A reservation that is active, whatever terms select it."""
+    for raw in await _reservations_of(api, CapacityReservationSelectorTerm(id=identity)):
+        return described(raw).reservation
+    return None
 
 
 async def _reservations_of(api: AwsApi, term: CapacityReservationSelectorTerm) -> list[Any]:

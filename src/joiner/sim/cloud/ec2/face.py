@@ -1,6 +1,7 @@
 """AWS calls, answered out of the pretend account in the shapes of AWS."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -264,8 +265,9 @@ def _create_template(account: Account, parameters: Parameters) -> Answer:
     if name in account.templates:
         raise AwsError("InvalidLaunchTemplateName.AlreadyExistsException", f"{name} is in use already")
     tags = {each["Key"]: each["Value"] for each in parameters["TagSpecifications"][0]["Tags"]}
-    account.templates[name] = {"data": parameters["LaunchTemplateData"], "tags": tags}
-    return {"LaunchTemplate": {"LaunchTemplateName": name}}
+    identity = f"lt-{hashlib.sha256(name.encode()).hexdigest()[:17]}"
+    account.templates[name] = {"id": identity, "data": parameters["LaunchTemplateData"], "tags": tags}
+    return {"LaunchTemplate": {"LaunchTemplateId": identity, "LaunchTemplateName": name}}
 
 
 def _templates(account: Account, parameters: Parameters) -> Answer:
@@ -274,7 +276,7 @@ def _templates(account: Account, parameters: Parameters) -> Answer:
     if strange:
         raise AwsError("InvalidLaunchTemplateName.NotFoundException", f"The template {strange[0]} does not exist")
     found = [
-        {"LaunchTemplateName": name, "Tags": _written(each["tags"])}
+        {"LaunchTemplateId": each["id"], "LaunchTemplateName": name, "Tags": _written(each["tags"])}
         for name, each in account.templates.items()
         if (not names or name in names) and _tagged(filters, each["tags"])
     ]

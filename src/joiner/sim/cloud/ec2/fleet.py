@@ -21,6 +21,7 @@ _MARKET_OF: Final = {
 
 class _Candidate(NamedTuple):
     template: str
+    """The id by which answers name the launch template, also where the request has its name."""
     data: Mapping[str, Any]
     override: Mapping[str, Any]
 
@@ -72,7 +73,7 @@ def _candidates(account: Account, parameters: Mapping[str, Any]) -> list[_Candid
             raise AwsError(
                 "InvalidParameterValue", f"Value ({profile}) for parameter: Invalid IAM Instance Profile name"
             )
-        found += [_Candidate(name, data, each) for each in config["Overrides"]]
+        found += [_Candidate(account.templates[name]["id"], data, each) for each in config["Overrides"]]
     return found
 
 
@@ -175,7 +176,7 @@ def _machine(account: Account, candidate: _Candidate, market: str, parameters: M
 
 def _told(candidate: _Candidate, market: str, **more: Any) -> dict[str, Any]:
     used = {
-        "LaunchTemplateSpecification": {"LaunchTemplateName": candidate.template, "Version": "1"},
+        "LaunchTemplateSpecification": {"LaunchTemplateId": candidate.template, "Version": "1"},
         "Overrides": dict(candidate.override),
     }
     return {"LaunchTemplateAndOverrides": used, "Lifecycle": SPOT if market == SPOT else ON_DEMAND, **more}
