@@ -132,9 +132,8 @@ class Process:
             self._log.info("connected", server=transport.access.server, kubernetes=version.text)
             if dry is None:
                 options = self._settings.options
-                await checks.alone(
-                    client, namespace=self._namespace(transport), name=options.leader_election_name, log=self._log
-                )
+                own = self._namespace(transport) if election is not None else ""  # what is not taken is not ours
+                await checks.alone(client, namespace=own, name=options.leader_election_name, log=self._log)
             self._state = ""
             if dry is not None:
                 await self._look(joiner, dry)
@@ -206,6 +205,7 @@ class Process:
             clock=self._clock,
             random=self._random,
             told=lambda holder: self._log.info("leader is", holder=holder),
+            troubled=lambda why: self._log.error("the lease can be neither read nor written now", error=why),
         )
 
     def _endpoints(self, joiner: Joiner) -> Endpoints:
