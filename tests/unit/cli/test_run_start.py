@@ -240,6 +240,14 @@ def test_settings_that_cannot_be_understood(
     assert words in text
 
 
+def test_flags_with_one_dash_are_those_with_two() -> None:
+    code, text = run("-metrics-port=many", "-log-level", "loud", "-enable-profiling")
+
+    assert code == 1
+    assert "flag --metrics-port: 'many'" in text
+    assert "flag --log-level: 'loud'" in text
+
+
 def test_the_provider_and_why_is_the_first_line_of_the_log(tmp_path: Path) -> None:
     _, text = run("--kubeconfig", str(tmp_path / "missing"))
 
