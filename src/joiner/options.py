@@ -46,13 +46,13 @@ def _option(default: Any, meaning: str) -> Any:
 class Options:
     """Everything that can be set. Names are the flags' with underscores; durations are seconds."""
 
-    karpenter_service: str = _option("", "Name of the Service in front of the controllers.")
+    karpenter_service: str = _option("", "Name of the Service in front of the controllers; has no effect.")
     metrics_port: int = _option(8080, "Port of the metrics endpoint.")
     health_probe_port: int = _option(8081, "Port of the health probes.")
     kube_client_qps: int = _option(200, "Requests per second to the API server.")
     kube_client_burst: int = _option(300, "Requests to the API server that may come at once.")
-    enable_profiling: bool = _option(False, "Offer profiles beside the metrics.")
-    disable_controller_warmup: bool = _option(True, "Do not fill caches before being elected.")
+    enable_profiling: bool = _option(False, "Has no effect: there are no profiles of Go.")
+    disable_controller_warmup: bool = _option(True, "Has no effect: caches are filled after the election.")
     disable_leader_election: bool = _option(False, "Run without a lease; only ever with one replica.")
     disable_cluster_state_observability: bool = _option(
         False, "Leave out the metrics of single pods, nodes, pools and conditions."
@@ -60,11 +60,11 @@ class Options:
     disable_detailed_metrics: bool = _option(False, "Leave out the metrics that name single pods or single offerings.")
     leader_election_name: str = _option("karpenter-leader-election", "Name of the lease.")
     leader_election_namespace: str = _option("", "Namespace of the lease; empty for the pod's own.")
-    memory_limit: int = _option(-1, "Memory limit of the container in bytes.")
-    cpu_requests: int = _option(1000, "CPU request of the container in thousandths of a core.")
+    memory_limit: int = _option(-1, "Memory limit of the container in bytes; has no effect.")
+    cpu_requests: int = _option(1000, "CPU request of the container in thousandths of a core; has no effect.")
     log_level: Literal["debug", "info", "error"] = _option("info", "How much is logged: debug, info or error.")
     log_output_paths: str = _option("stdout", "Where logs go, separated by commas.")
-    log_error_output_paths: str = _option("stderr", "Where errors of the logger go, separated by commas.")
+    log_error_output_paths: str = _option("stderr", "Has no effect: what cannot be logged is let go.")
     batch_max_duration: float = _option(10.0, "How long pods are gathered at most before they are planned for.")
     batch_idle_duration: float = _option(1.0, "How long no new pod may come before the gathering ends.")
     preference_policy: Literal["Respect", "Ignore"] = _option("Respect", "What to do about preferences of pods.")
@@ -74,7 +74,7 @@ class Options:
     planning_policy: Literal["Cheapest", "FirstFit"] = _option(
         "Cheapest", "Whether the cheapest plan is looked for, or nodes are filled pod by pod, as Karpenter does it."
     )
-    ignore_dra_requests: bool = _option(True, "Leave pods with dynamic resource claims alone.")
+    ignore_dra_requests: bool = _option(True, "Has no effect: pods with dynamic resource claims are left alone.")
     scheduler_config: str = _option(
         "", "The kube-scheduler's configuration, as the YAML itself, for default spread constraints."
     )

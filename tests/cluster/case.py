@@ -91,6 +91,15 @@ class Case:
         """Ask for a NodeClaim to go."""
         self.cluster.request("DELETE", f"/apis/karpenter.sh/v1/nodeclaims/{name}")
 
+    def breaks(self, node: str, condition: str, status: str = "True") -> None:
+        """Give a node a condition, which no heartbeat takes away again."""
+        broken = {"metadata": {"labels": {"example.com/broken": "true"}}}
+        told = {"type": condition, "status": status, "reason": "Test", "lastTransitionTime": _now()}
+        for path, body in ((node, broken), (f"{node}/status", {"status": {"conditions": [told]}})):
+            content = "application/strategic-merge-patch+json"
+            code, answer = self.cluster.request("PATCH", f"/api/v1/nodes/{path}", body, content=content)
+            assert code == 200, answer
+
     # -- seeing ----------------------------------------------------------------------------------------------------------
 
     def all(self, kind: str) -> list[Document]:
@@ -193,6 +202,10 @@ class Case:
         for each in self.claims():
             self.delete_claim(name_of(each))
         self.until(lambda: not self.claims() and not self.nodes(), "the nodes of the case go")
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def name_of(document: Document) -> str:

@@ -1,6 +1,7 @@
 """Joiner on a real cluster, case by case: as a process with the token and the permissions that the chart gives it."""
 
 import time
+from typing import Any
 
 import pytest
 from tests.cluster.case import Case, is_true, name_of, requirement
@@ -23,6 +24,44 @@ def test_a_deployment_gets_nodes_and_a_daemon_set_a_place_on_each(case: Case) ->
         assert node["metadata"]["labels"]["karpenter.sh/registered"] == "true"
         assert node["metadata"]["labels"]["karpenter.sh/initialized"] == "true"
         assert not [taint for taint in node["spec"].get("taints", ()) if taint["key"].startswith("karpenter.sh/")]
+
+
+def test_nodes_go_when_their_pods_have_gone(case: Case) -> None:
+    case.pool(disruption={"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty"})
+    case.deployment(2, "stays")
+    case.deployment(3, "goes", cpu="20")
+    case.until_running(2, "stays")
+    case.until_running(3, "goes")
+    before = {name_of(node) for node in case.until_settled()}
+
+    case.deployment(0, "goes", cpu="20")
+
+    needed = {pod["spec"]["nodeName"] for pod in case.running("stays")}
+    assert needed < before
+    case.until_gone(sorted(before - needed))
+    case.until_running(2, "stays")
+    assert {name_of(node) for node in case.nodes()} == needed
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("condition", ["KWOKUnhealthy", "KWOKRebootRequired"])
+def test_a_broken_node_is_repaired(case: Case, condition: str) -> None:
+    case.pool()
+    case.deployment(1)
+    case.until_running(1)
+    [node] = case.until_ready(1)
+    boot = node["status"]["nodeInfo"].get("bootID", "")
+
+    case.breaks(name_of(node), condition)
+
+    if condition == "KWOKUnhealthy":
+        case.until_gone([name_of(node)])
+    else:
+        case.until(lambda: case.nodes()[0]["status"]["nodeInfo"].get("bootID", "") != boot, "it is restarted")
+        case.breaks(name_of(node), condition, "False")
+    case.until_running(1)
+    [repaired] = case.until_ready(1)
+    assert (name_of(repaired) == name_of(node)) == (condition == "KWOKRebootRequired")
 
 
 def test_spread_over_zones(case: Case) -> None:
@@ -278,20 +317,24 @@ def test_too_few_types_for_min_values_buy_nothing(case: Case) -> None:
     assert wanted["node.kubernetes.io/instance-type"]["minValues"] == 2
 
 
-def test_settings_of_a_type_add_a_resource(case: Case) -> None:
+def test_settings_of_a_type_add_a_resource_and_can_be_edited(case: Case) -> None:
     kind, resource = "s-4x-amd64-linux", "example.com/widget"
-    case.apply(
-        {
-            "apiVersion": "karpenter.sh/v1alpha1",
-            "kind": "InstanceType",
-            "metadata": {"name": kind},
-            "spec": {"resources": {resource: "2"}},
-        }
-    )
+    settings = {"apiVersion": "karpenter.sh/v1alpha1", "kind": "InstanceType", "metadata": {"name": kind}}
+
+    def container(count: str) -> dict[str, Any]:
+        return {"name": "main", "image": "none", "resources": {"limits": {resource: count}}}
+
+    case.apply({**settings, "spec": {"resources": {resource: "2"}}})
     case.pool()
-    case.deployment(1, containers=[{"name": "main", "image": "none", "resources": {"limits": {resource: "1"}}}])
+    case.deployment(1, containers=[container("1")])
 
     case.until_running(1)
 
     [node] = case.until_ready(1)
     assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == kind
+
+    case.apply({**settings, "spec": {"resources": {resource: "8"}}})
+    case.deployment(1, "large", containers=[container("5")])
+
+    case.until_running(1, "large")
+    assert max(int(each["status"]["allocatable"][resource]) for each in case.until_ready(2)) == 8

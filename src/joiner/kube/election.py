@@ -50,11 +50,16 @@ class Election:
         clock: Clock,
         random: Random,
         told: Callable[[str], None] = lambda holder: None,
+        troubled: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """`client` must not be one that asks this election for permission. `told` hears of every new leader."""
+        """`client` must not be one that asks this election for permission. `told` hears of every new leader.
+
+        `troubled` hears why the lease can be neither read nor written, once for each reason.
+        """
         self._client, self._clock, self._random = client, clock, random
         self._namespace, self._name, self.identity = namespace, name, identity
-        self._told = told
+        self._told, self._troubled = told, troubled
+        self._trouble = ""
         self._seen: _Seen | None = None
         self._lease: Lease | None = None
         self._renewed: float | None = None
@@ -83,9 +88,10 @@ class Election:
             mine = await self._try()
             if not self.leads or (not mine and self._taken()):
                 self._renewed = None
-                raise LeadershipLost(
-                    f"the lease {self._namespace}/{self._name} could not be renewed in time, or was taken"
-                )
+                name = f"{self._namespace}/{self._name}"
+                if self._seen is not None and self._taken():
+                    raise LeadershipLost(f"the lease {name} was taken by {self._seen.spec.holder_identity or 'no one'}")
+                raise LeadershipLost(f"the lease {name} could not be renewed in time: {self._trouble or 'too late'}")
 
     def _taken(self) -> bool:
         return self._seen is not None and self._seen.spec.holder_identity != self.identity
@@ -104,10 +110,13 @@ class Election:
         except (Conflict, AlreadyExists, NotFound):
             self._lease = None  # another replica was faster: read it again
             return False
-        except KubeError:
+        except KubeError as error:
             self._lease = None
+            if str(error) != self._trouble:
+                self._troubled(str(error))
+            self._trouble = str(error)
             return False
-        self._renewed = asked
+        self._renewed, self._trouble = asked, ""
         self._observe(stored)
         return True
 

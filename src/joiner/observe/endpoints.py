@@ -1,6 +1,6 @@
 """The HTTP endpoints of the process: `/metrics` on one port, `/healthz` and `/readyz` on another."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -12,7 +12,7 @@ class PortTaken(OSError):
 class Endpoints:
     """Servers on all addresses, as the pod's probes and scrapers expect."""
 
-    def __init__(self, *, metrics: Callable[[], bytes], content_type: str, ready: Callable[[], str]) -> None:
+    def __init__(self, *, metrics: Callable[[], Awaitable[bytes]], content_type: str, ready: Callable[[], str]) -> None:
         """`ready` says what is still missing; nothing when all is well."""
         self._metrics, self._content_type, self._ready = metrics, content_type, ready
         self._runners: list[web.AppRunner] = []
@@ -43,7 +43,7 @@ class Endpoints:
             ) from None
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._metrics(), headers={"Content-Type": self._content_type})
+        return web.Response(body=await self._metrics(), headers={"Content-Type": self._content_type})
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")

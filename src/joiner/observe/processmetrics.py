@@ -1,5 +1,6 @@
 """Metrics of the process itself, with the names that tools made for Karpenter read."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,34 +12,36 @@ from prometheus_client.registry import Collector
 
 LIVE_HEAP: Final = "go_gc_heap_live_bytes"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-_STATUS: Final = Path("/proc/self/status")
 
 
 class HeapCollector(Collector):
-    """The memory that only this process has: what its objects take, and what the allocator keeps for more of them."""
+    """The memory that only one process has: what its objects take, and what the allocator keeps for more of them."""
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
 
     def collect(self) -> Iterator[Metric]:
         """The gauge; nothing on systems that do not tell."""
-        held = _anonymous_bytes()
+        held = self._anonymous_bytes()
         if held is not None:
             family = GaugeMetricFamily(LIVE_HEAP, "Heap of this process, under the name that Karpenter's tools read.")
             family.add_metric((), held)
             yield family
 
-
-def _anonymous_bytes() -> int | None:
-    try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    found = next((line.split() for line in lines if line.startswith("RssAnon:")), None)
-    return int(found[1]) * 1024 if found is not None else None
+    def _anonymous_bytes(self) -> int | None:
+        try:
+            lines = self._status.read_text(encoding="ascii").splitlines()
+        except OSError:
+            return None
+        found = next((line.split() for line in lines if line.startswith("RssAnon:")), None)
+        return int(found[1]) * 1024 if found is not None else None
 
 
 def register(registry: CollectorRegistry) -> None:
-    """Add the metrics of the process: CPU, memory, files, start time, heap."""
-    ProcessCollector(registry=registry)
-    registry.register(HeapCollector())
+    """Add the metrics of this process: CPU, memory, files, start time, heap. A copy of it that reads them tells the same."""
+    pid = os.getpid()
+    ProcessCollector(pid=lambda: pid, registry=registry)
+    registry.register(HeapCollector(pid))
 
 
 def text(registry: CollectorRegistry) -> bytes:

@@ -28,10 +28,10 @@ def another(world: Served, namespace: str) -> Election:
     )
 
 
-async def looked(world: Served, meddler: Any = None) -> list[dict[str, Any]]:
+async def looked(world: Served, meddler: Any = None, namespace: str = "kube-system") -> list[dict[str, Any]]:
     lines: list[str] = []
     log = Log(world.clock, write=(lines.append,))
-    await checks.alone(world.server.client("joiner", meddler=meddler), namespace="kube-system", name=NAME, log=log)
+    await checks.alone(world.server.client("joiner", meddler=meddler), namespace=namespace, name=NAME, log=log)
     return [json.loads(line) for line in lines]
 
 
@@ -80,3 +80,17 @@ def test_where_leases_may_not_be_listed_it_is_told_and_the_start_goes_on() -> No
 
     assert line["message"] == "it is not known whether another controller works on this cluster"
     assert line["reason"] == "leases may not be listed"
+
+
+def test_without_a_lease_of_its_own_no_other_may_work_on_the_cluster() -> None:
+    async def test(world: Served) -> None:
+        other, tasks = another(world, "kube-system"), Tasks()
+        await other.acquire()
+        tasks.start("other", other.hold())
+        try:
+            await looked(world, namespace="")
+        finally:
+            await tasks.close()
+
+    with pytest.raises(StartProblem, match="already works on this cluster"):
+        served(test)

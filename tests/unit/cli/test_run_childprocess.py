@@ -4,16 +4,22 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from tests.builders import node_pool
 from tests.unit.disruption.fleets import machine, on, situation
 
 from joiner.cli.run.childprocess import ChildFailed, in_child
+from joiner.cli.run.process import PODS_APART, scraped
 from joiner.disruption.consolidation.memory import Memory
 from joiner.disruption.consolidation.search import consolidate, still_pays
 from joiner.kube.tasks import Tasks
+from joiner.observe import processmetrics
 
 FREE: dict[str, Any] = {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}}
 
@@ -26,6 +32,29 @@ def test_the_answer_comes_from_another_process_that_has_our_objects() -> None:
     assert pid != os.getpid()
     assert found == big
     assert found is not big
+
+
+class Writer(Collector):
+    """The process that writes the metrics, as one of them."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("writer", "", os.getpid())
+
+
+def test_the_metrics_of_many_pods_are_written_in_another_process_and_tell_of_ours() -> None:
+    registry = CollectorRegistry()
+    processmetrics.register(registry)
+    registry.register(Writer())
+
+    def told(pods: int) -> dict[str, float]:
+        text = asyncio.run(scraped(lambda: processmetrics.text(registry), pods=pods)).decode()
+        return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
+
+    few, many = told(0), told(PODS_APART)
+
+    assert few["writer"] == os.getpid() != many["writer"]
+    assert many.keys() == few.keys()
+    assert many["process_start_time_seconds"] == few["process_start_time_seconds"]
 
 
 def test_what_is_to_be_consolidated_comes_back_as_it_was_decided() -> None:

@@ -143,6 +143,34 @@ def test_a_token_that_has_expired(tmp_path: Path) -> None:
     assert "have expired: log in again, or renew the token" in last(text)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(text=b"<html>welcome</html>", headers={"Content-Type": "text/html"}),
+        Answer({"message": "welcome"}),
+        Answer(text=b"<html>log in</html>", status=302, headers={"Location": "https://login.example.com"}),
+    ],
+)
+def test_a_server_that_is_no_api_server(tmp_path: Path, answer: Answer) -> None:
+    with listening(lambda asked: answer) as server:
+        code, text = run("--kubeconfig", config(tmp_path, server.url))
+
+    assert code == 1
+    assert "not one of a Kubernetes API server" in last(text)
+    assert "check kubeconfig" in last(text)
+
+
+def test_without_an_election_a_controller_that_leads_is_an_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("joiner.cli.run.checks.WATCHED_S", 0.0)
+    monkeypatch.setenv("LEADER_ELECTION_NAMESPACE", "karpenter")
+    code, text = started(tmp_path, Cluster(renewed="always"), "--disable-leader-election")
+
+    assert code == 1
+    assert "karpenter-abc_1 already works on this cluster" in last(text)
+
+
 def test_a_server_that_is_too_old(tmp_path: Path) -> None:
     code, text = started(tmp_path, Cluster(minor="28+"))
 
@@ -210,6 +238,14 @@ def test_settings_that_cannot_be_understood(
 
     assert code == 1
     assert words in text
+
+
+def test_flags_with_one_dash_are_those_with_two() -> None:
+    code, text = run("-metrics-port=many", "-log-level", "loud", "-enable-profiling")
+
+    assert code == 1
+    assert "flag --metrics-port: 'many'" in text
+    assert "flag --log-level: 'loud'" in text
 
 
 def test_the_provider_and_why_is_the_first_line_of_the_log(tmp_path: Path) -> None:

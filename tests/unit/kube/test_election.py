@@ -127,3 +127,33 @@ def test_a_process_that_was_stopped_for_a_minute_writes_nothing_when_it_wakes() 
         assert holder(world) == "two"
 
     served(test)
+
+
+def test_why_the_lease_cannot_be_had_is_told_once_and_is_the_reason_of_its_loss() -> None:
+    async def test(world: Served) -> tuple[list[str], str]:
+        broken = Meddling()
+        troubles: list[str] = []
+        one = replica(world, "one", broken)
+        one._troubled = troubles.append
+        await one.acquire()
+        broken._answers["before"] = Unreachable("the token has expired")
+        with pytest.raises(LeadershipLost) as lost:
+            await one.hold()
+        return troubles, str(lost.value)
+
+    troubles, why = served(test)
+
+    assert troubles == ["the token has expired"]
+    assert why == "the lease kube-system/karpenter-leader-election could not be renewed in time: the token has expired"
+
+
+def test_who_took_the_lease_is_told() -> None:
+    async def test(world: Served) -> str:
+        one, two = replica(world, "one"), replica(world, "two")
+        await one.acquire()
+        await two.acquire()
+        with pytest.raises(LeadershipLost) as lost:
+            await one.hold()
+        return str(lost.value)
+
+    assert served(test).endswith("was taken by two")

@@ -294,7 +294,7 @@ def test_a_status_goes_to_its_subresource_and_takes_nothing_else_along() -> None
 
 def test_a_deletion_names_the_object_it_means() -> None:
     _, server = against(
-        lambda asked: Answer({}), lambda client: client.delete(Pod, "p", "x", uid="u", grace_period_s=0)
+        lambda asked: Answer({"kind": "Status"}), lambda client: client.delete(Pod, "p", "x", uid="u", grace_period_s=0)
     )
 
     asked = server.asked[0]
@@ -309,7 +309,7 @@ def test_eviction_binding_and_scale_use_their_subresources() -> None:
         await client.bind("x", "p", node="n", uid="u")
         await client.scale(NodePool, "pool", replicas=3)
 
-    _, server = against(lambda asked: Answer({}), test)
+    _, server = against(lambda asked: Answer({"kind": "Status"}), test)
 
     eviction, binding, scale = server.asked
     assert eviction.path == "/api/v1/namespaces/x/pods/p/eviction"
@@ -469,3 +469,49 @@ def test_requests_go_through_the_proxy() -> None:
 
     assert found.name == "n"
     assert proxy.asked[0].headers["Host"] == "cluster.example.com:8001"
+
+
+# -- several API servers ----------------------------------------------------------------------------------------------------
+
+
+def _asks_twice_for_nodes(handler: Handler) -> list[tuple[str | None, str | None]]:
+    """A list, a watch that ends, and a list after that: which versions were asked for."""
+
+    async def test(client: HttpClient) -> None:
+        listing = await client.list(Node, latest=False)
+        async for _ in client.watch(Node, listing.resource_version):
+            pass
+        await client.list(Node, latest=False)
+
+    _, server = against(handler, test)
+    return [
+        (each.query.get("resourceVersion"), each.query.get("resourceVersionMatch"))
+        for each in server.asked
+        if "sendInitialEvents" in each.query or "limit" in each.query
+    ]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_list_is_never_older_than_what_was_heard_before(streams: bool) -> None:
+    def handler(asked: Asked) -> Answer:
+        if "limit" in asked.query:
+            return Answer({"metadata": {"resourceVersion": "7"}, "items": []})
+        if "sendInitialEvents" in asked.query:
+            return Answer(lines=[end_of_list("7")]) if streams else status(422, "Invalid", "not here")
+        return Answer(lines=[event("ADDED", node("a", "12"))])
+
+    versions = _asks_twice_for_nodes(handler)
+
+    assert (versions[0][0], versions[-1]) == ("0", ("12", "NotOlderThan"))
+
+
+def test_versions_that_begin_again_further_down_are_listed_as_they_are_now() -> None:
+    def handler(asked: Asked) -> Answer:
+        if "sendInitialEvents" not in asked.query:
+            return Answer(lines=[event("ADDED", node("a", "12"))])
+        if asked.query.get("resourceVersion") == "12":
+            causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+            return status(504, "Timeout", "Too large resource version: 12, current: 3", causes=causes)
+        return Answer(lines=[end_of_list("7")])
+
+    assert [version for version, _ in _asks_twice_for_nodes(handler)] == ["0", "12", None]

@@ -60,9 +60,11 @@ def asked(ready: str, *paths: str) -> dict[str, tuple[int, str]]:
     async def main() -> dict[str, tuple[int, str]]:
         registry = CollectorRegistry()
         processmetrics.register(registry)
-        endpoints = Endpoints(
-            metrics=lambda: processmetrics.text(registry), content_type=processmetrics.CONTENT_TYPE, ready=lambda: ready
-        )
+
+        async def metrics() -> bytes:
+            return processmetrics.text(registry)
+
+        endpoints = Endpoints(metrics=metrics, content_type=processmetrics.CONTENT_TYPE, ready=lambda: ready)
         port = free_port()
         await endpoints.start(metrics_port=port, health_port=port)
         found: dict[str, Any] = {}
@@ -72,7 +74,7 @@ def asked(ready: str, *paths: str) -> dict[str, tuple[int, str]]:
                     async with session.get(f"http://127.0.0.1:{port}{path}") as response:
                         found[path] = response.status, await response.text()
             with pytest.raises(PortTaken, match=f"port {port}"):
-                await Endpoints(metrics=bytes, content_type="", ready=str).start(metrics_port=port, health_port=0)
+                await Endpoints(metrics=metrics, content_type="", ready=str).start(metrics_port=port, health_port=0)
         finally:
             await endpoints.close()
         return found

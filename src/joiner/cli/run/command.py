@@ -37,7 +37,21 @@ def _karpenter_flags(function: F) -> F:
     return function
 
 
-@click.command("run", short_help="Run the controllers on a cluster.", epilog=EPILOG)
+class _WithGoFlags(click.Command):
+    """Takes `-metrics-port=0` as well: one dash and two are the same to Go."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line."""
+        known = {flag_of(each.name) for each in fields(Options)}
+        return super().parse_args(ctx, [f"-{each}" if _named(each) in known else each for each in args])
+
+
+def _named(word: str) -> str:
+    """The flag that is named with one dash, or nothing."""
+    return "" if word.startswith("--") else word.removeprefix("-").partition("=")[0] if word.startswith("-") else ""
+
+
+@click.command("run", cls=_WithGoFlags, short_help="Run the controllers on a cluster.", epilog=EPILOG)
 @click.option(
     "--kubeconfig", type=click.Path(), help="The kubeconfig; else KUBECONFIG, the pod's service account, ~/.kube."
 )

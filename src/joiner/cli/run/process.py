@@ -29,6 +29,7 @@ from joiner.kube.http.client import HttpClient
 from joiner.kube.http.ratelimit import Priority, RateLimit
 from joiner.kube.http.transport import Transport
 from joiner.kube.tasks import Tasks
+from joiner.model.pod import Pod
 from joiner.observe import processmetrics
 from joiner.observe.endpoints import Endpoints, PortTaken
 from joiner.observe.logs import Log
@@ -36,6 +37,8 @@ from joiner.observe.logs import Log
 LEASE_TIMEOUT_S: Final = 5.0
 FALLBACK_NAMESPACE: Final = "kube-system"
 EXIT_LEASE_LOST: Final = 3
+PODS_APART: Final = 2_000
+"""From so many pods on metrics are written in a process of their own."""
 FILLING_S: Final = 0.5
 """How often it is asked whether the caches are filled."""
 
@@ -132,9 +135,8 @@ class Process:
             self._log.info("connected", server=transport.access.server, kubernetes=version.text)
             if dry is None:
                 options = self._settings.options
-                await checks.alone(
-                    client, namespace=self._namespace(transport), name=options.leader_election_name, log=self._log
-                )
+                own = self._namespace(transport) if election is not None else ""  # what is not taken is not ours
+                await checks.alone(client, namespace=own, name=options.leader_election_name, log=self._log)
             self._state = ""
             if dry is not None:
                 await self._look(joiner, dry)
@@ -206,13 +208,14 @@ class Process:
             clock=self._clock,
             random=self._random,
             told=lambda holder: self._log.info("leader is", holder=holder),
+            troubled=lambda why: self._log.error("the lease can be neither read nor written now", error=why),
         )
 
     def _endpoints(self, joiner: Joiner) -> Endpoints:
         registry = joiner.metrics.registry
         processmetrics.register(registry)
         return Endpoints(
-            metrics=lambda: processmetrics.text(registry),
+            metrics=lambda: scraped(lambda: processmetrics.text(registry), pods=len(joiner.informers.of(Pod).store)),
             content_type=processmetrics.CONTENT_TYPE,
             ready=lambda: self._state or self._unfilled(joiner),
         )
@@ -254,6 +257,11 @@ class Process:
             self._finish(EXIT_LEASE_LOST)
         else:
             self._failed("lease", error)
+
+
+async def scraped(text: Callable[[], bytes], *, pods: int) -> bytes:
+    """All metrics. Those of many pods take seconds to write: meanwhile the loop goes on."""
+    return text() if pods < PODS_APART else await in_child(text)
 
 
 async def _settle(joiner: Joiner) -> None:

@@ -21,8 +21,14 @@ from joiner.kube.errors import (
 from joiner.model.meta import Value
 
 MESSAGE_MOST: Final = 2_000
+PAGE_MOST: Final = 200
+"""How much is told of an answer that is no Status: mostly the page of a proxy."""
 _PATIENCE_S: Final = 1.0
+_PATIENCE_MOST_S: Final = 60.0
+"""A proxy may ask for a day; caches must not be silent for so long."""
 _TOO_LARGE: Final = "etcdserver: request is too large"
+_TOO_NEW: Final = "ResourceVersionTooLarge"
+"""After etcd was restored from a backup its versions begin again further down."""
 _MANY_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
@@ -55,8 +61,8 @@ def status_of(code: int, body: bytes) -> Status:
     try:
         found = msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError:
-        text = " ".join(body.decode(errors="replace").split())
-        found = Status(message=text)
+        text = " ".join(body.decode(errors="replace").split())[:PAGE_MOST]
+        found = Status(message=f"HTTP {code}, and no Status of an API server: {text}" if text else None)
     message = (found.message or f"HTTP {code}")[:MESSAGE_MOST]
     return msgspec.structs.replace(found, code=found.code or code, message=message)
 
@@ -73,6 +79,8 @@ def error_of(status: Status, headers: Mapping[str, str], *, evicting: bool = Fal
         return Conflict(f"{message}: the pod goes with its namespace")
     if code == 422 and any(each.field == "metadata.uid" for each in causes):
         return Conflict(f"{message}: it is another object of the same name")
+    if any(each.reason == _TOO_NEW for each in causes):
+        return Gone(message)
     if code == 409:
         return AlreadyExists(message) if status.reason == "AlreadyExists" else Conflict(message)
     if code in (400, 405, 413, 415, 422) or (code == 500 and _TOO_LARGE in message):
@@ -91,6 +99,5 @@ def _causes(status: Status) -> tuple[Cause, ...]:
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
     text = headers.get("Retry-After", "")
-    if text.isdecimal():
-        return max(float(text), _PATIENCE_S)
-    return float((status.details.retry_after_seconds if status.details is not None else None) or _PATIENCE_S)
+    asked = status.details.retry_after_seconds if status.details is not None else None
+    return min(max(float(text) if text.isdecimal() else float(asked or 0), _PATIENCE_S), _PATIENCE_MOST_S)

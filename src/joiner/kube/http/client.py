@@ -60,6 +60,8 @@ class HttpClient:
         self._absent: set[type[KubeObject]] = set() if absent is None else absent
         self._timeout_s = timeout_s
         self._streams_lists = True
+        self._heard: dict[type[KubeObject], str] = {}
+        """Up to which version each kind is known: of several API servers one may be further behind than another."""
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -84,22 +86,39 @@ class HttpClient:
             parameters["labelSelector"] = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         if fields:
             parameters["fieldSelector"] = ",".join(f"{key}={value}" for key, value in sorted(fields.items()))
-        if self._streams_lists and not parameters and not namespace:
+        if parameters or namespace:
+            return await self._paged(kind, path_of(kind, namespace), parameters, "" if latest else "0")
+        heard = self._heard.get(kind, "0")
+        try:
+            found = await self._everything(kind, "" if latest else heard)
+        except Gone:
+            if latest or heard == "0":
+                raise
+            found = await self._everything(kind, "")  # what was heard is of a history that is not there any more
+        self._heard[kind] = found.resource_version
+        return found
+
+    async def _everything(self, kind: type[K], at_least: str) -> Listing[K]:
+        """All objects of a kind, as of a version or later; without one, as of now."""
+        if self._streams_lists:
             try:
-                return await self._streamed(kind, latest)
+                found = await self._streamed(kind, at_least)
             except Invalid:
                 self._streams_lists = False
-        return await self._paged(kind, path_of(kind, namespace), parameters, latest)
+            else:
+                if found is not None:
+                    return found
+        return await self._paged(kind, path_of(kind), {}, at_least)
 
-    async def _streamed(self, kind: type[K], latest: bool) -> Listing[K]:
-        """The list as the first events of a watch: neither side ever has to hold it as one text."""
+    async def _streamed(self, kind: type[K], at_least: str) -> Listing[K] | None:
+        """The list as the first events of a watch: neither side ever has to hold it as one text. None if it was not completed."""
         parameters = {
             "watch": "1",
             "sendInitialEvents": "true",
             "resourceVersionMatch": "NotOlderThan",
             "allowWatchBookmarks": "true",
             "timeoutSeconds": "120",
-            **({} if latest else {"resourceVersion": "0"}),
+            **({"resourceVersion": at_least} if at_least else {}),
         }
         found: dict[tuple[str, str], K] = {}
         async for event in self._events(kind, parameters):
@@ -108,12 +127,12 @@ class HttpClient:
             elif decode.INITIAL_EVENTS_END in event.object.metadata.annotations:
                 items = tuple(found[key] for key in sorted(found))
                 return Listing(items, event.object.metadata.resource_version)
-        raise Gone(f"the list of {kind.kind} ended before it was complete")
+        return None
 
-    async def _paged(self, kind: type[K], path: str, parameters: Mapping[str, str], latest: bool) -> Listing[K]:
+    async def _paged(self, kind: type[K], path: str, parameters: Mapping[str, str], at_least: str) -> Listing[K]:
         asked = {**parameters, "limit": str(PAGE)}
-        if not latest:
-            asked["resourceVersion"] = "0"
+        if at_least:
+            asked |= {"resourceVersion": at_least, "resourceVersionMatch": "NotOlderThan"}
         items: list[K] = []
         while True:
             page = decode.page(await self._send("GET", path, asked), kind, self._unreadable)
@@ -134,6 +153,7 @@ class HttpClient:
             "timeoutSeconds": str(self._random.randint(*WATCH_S)),
         }
         async for event in self._events(kind, parameters):
+            self._heard[kind] = event.object.metadata.resource_version
             yield event
 
     async def _events(self, kind: type[K], parameters: Mapping[str, str]) -> AsyncIterator[WatchEvent[K]]:
@@ -211,7 +231,8 @@ class HttpClient:
         self, kind: type[K], name: str, namespace: str = "", *, uid: str = "", grace_period_s: int | None = None
     ) -> None:
         """Ask for the object to go."""
-        await self._write("DELETE", path_of(kind, namespace, name), _deletion(uid, grace_period_s), Priority.REMOVE)
+        body = _deletion(uid, grace_period_s)
+        decode.done(await self._write("DELETE", path_of(kind, namespace, name), body, Priority.REMOVE))
 
     async def evict(self, namespace: str, name: str, *, uid: str = "") -> None:
         """Ask for a pod to go if its disruption budgets allow."""
@@ -221,7 +242,8 @@ class HttpClient:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": _deletion(uid, None),
         }
-        await self._write("POST", _pod_path(namespace, name, "eviction"), body, Priority.REMOVE, evicting=True)
+        path = _pod_path(namespace, name, "eviction")
+        decode.done(await self._write("POST", path, body, Priority.REMOVE, evicting=True))
 
     async def bind(self, namespace: str, name: str, *, node: str, uid: str = "") -> None:
         """Give a pod its node."""
@@ -231,7 +253,7 @@ class HttpClient:
             "metadata": {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        await self._write("POST", _pod_path(namespace, name, "binding"), body, Priority.WRITE)
+        decode.done(await self._write("POST", _pod_path(namespace, name, "binding"), body, Priority.WRITE))
 
     async def scale(self, kind: type[KubeObject], name: str, namespace: str = "", *, replicas: int) -> None:
         """Say how many replicas there should be, through the scale subresource."""

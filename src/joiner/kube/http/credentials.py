@@ -6,7 +6,7 @@ months. No message ever holds a token, a password or a key.
 
 import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +20,11 @@ REREAD_S: Final = 60.0
 class FileContent:
     """A small file that may be replaced at any time: read again from time to time."""
 
-    def __init__(self, path: Path, what: str, clock: Clock) -> None:
-        self.path, self._what, self._clock = path, what, clock
+    def __init__(
+        self, path: Path, what: str, clock: Clock, *, valid: Callable[[bytes], bool] = lambda content: bool(content)
+    ) -> None:
+        """What is not `valid` is taken for a file that is being written, as long as there is something older."""
+        self.path, self._what, self._clock, self._valid = path, what, clock, valid
         self._content = b""
         self._until: float | None = None
 
@@ -30,7 +33,9 @@ class FileContent:
         now = self._clock.monotonic()
         if self._until is None or now >= self._until:
             try:
-                self._content = self.path.read_bytes()
+                content = self.path.read_bytes()
+                if self._valid(content) or not self._content:
+                    self._content = content
             except OSError as error:
                 if not self._content:
                     raise AccessError(f"{self._what} {self.path} cannot be read: {error.strerror or error}") from None
@@ -111,13 +116,18 @@ class StaticCredentials:
         return any(changed)
 
 
-def _token_text(content: bytes) -> str:
+def is_token(content: bytes) -> bool:
+    """Whether it can be sent as a bearer token."""
     text = content.decode(errors="replace").strip()
-    if not text:
+    return bool(text) and text.isprintable() and text.isascii()
+
+
+def _token_text(content: bytes) -> str:
+    if not content.strip():
         raise AccessError("the bearer token is empty: log in again, or check the token file")
-    if not text.isprintable() or not text.isascii():
+    if not is_token(content):
         raise AccessError("the bearer token has characters that no token has: check the token file")
-    return text
+    return content.decode().strip()
 
 
 def search_path(command: str, folder: Path, environment: Mapping[str, str]) -> Sequence[Path]:

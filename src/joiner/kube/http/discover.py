@@ -7,7 +7,7 @@ from typing import Final
 from joiner.clock import Clock
 from joiner.kube.http import kubeconfig
 from joiner.kube.http.access import Access, AccessError
-from joiner.kube.http.credentials import FileContent, StaticCredentials, TrustedCertificates
+from joiner.kube.http.credentials import FileContent, StaticCredentials, TrustedCertificates, is_token
 from joiner.kube.http.proxies import proxy_for
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -47,7 +47,9 @@ def in_cluster(clock: Clock, environment: Mapping[str, str], folder: Path = SERV
     return Access(
         server=server,
         proxy=proxy_for(server, "", environment),
-        credentials=StaticCredentials(token=FileContent(folder / "token", "the token of the service account", clock)),
+        credentials=StaticCredentials(
+            token=FileContent(folder / "token", "the token of the service account", clock, valid=is_token)
+        ),
         authority=TrustedCertificates(
             FileContent(folder / "ca.crt", "the certificate authority of the cluster", clock)
         ),

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +15,7 @@ import msgspec
 
 from joiner.clock import Clock
 from joiner.kube.http.access import AccessError, Certificate, Identity
-from joiner.kube.http.credentials import Headers, search_path
+from joiner.kube.http.credentials import Headers, is_token, search_path
 from joiner.model.meta import Value
 
 GROUP: Final = "client.authentication.k8s.io"
@@ -21,6 +24,10 @@ EARLY: Final = timedelta(seconds=30)
 """So long before what a plug-in gave expires, it is asked again."""
 PATIENCE_S: Final = 60.0
 """How long a plug-in may take."""
+PATIENCE_EARLY_S: Final = 5.0
+"""The same while what it gave before is still good: requests wait for it, also those about the lease."""
+PRINTED_MOST: Final = 1 << 20
+"""How much a plug-in may print; credentials are a few kilobytes."""
 
 
 class _Status(Value):
@@ -70,22 +77,30 @@ class ExecCredentials:
         self._spec, self._folder, self._cluster, self._clock = spec, folder, cluster, clock
         self._environment, self._impersonation = environment, impersonation
         self._known: _Status | None = None
+        self._last: _Status | None = None
+        """What is used to its end, because the plug-in gave nothing new in time."""
         self._running = asyncio.Lock()
 
     async def identity(self) -> Identity:
         """What the plug-in gave, or gives now."""
         async with self._running:
-            if self._known is None or self._expired(self._known):
-                self._known = await self._run()
-            return self._as_identity(self._known)
+            known = self._known
+            if known is None or self._expires_within(known, timedelta(0)):
+                known = self._known = await self._run(PATIENCE_S)
+            elif known is not self._last and self._expires_within(known, EARLY):
+                try:
+                    known = self._known = await self._run(PATIENCE_EARLY_S)
+                except AccessError:
+                    self._last = known  # it is good until it expires
+            return self._as_identity(known)
 
     def rejected(self) -> bool:
         """Run it again: it may give something else."""
         self._known = None
         return True
 
-    def _expired(self, status: _Status) -> bool:
-        return status.expiration_timestamp is not None and self._clock.now() >= status.expiration_timestamp - EARLY
+    def _expires_within(self, status: _Status, time: timedelta) -> bool:
+        return status.expiration_timestamp is not None and self._clock.now() >= status.expiration_timestamp - time
 
     def _as_identity(self, status: _Status) -> Identity:
         headers = self._impersonation
@@ -96,35 +111,53 @@ class ExecCredentials:
             certificate = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
         return Identity(headers, certificate)
 
-    async def _run(self) -> _Status:
+    async def _run(self, patience_s: float) -> _Status:
         spec = self._spec
         interactive = spec.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
         if spec.interactive_mode == "Always" and not interactive:
             raise self._failed(
                 "it wants to ask a user, and there is no terminal; run it from one, or use another login"
             )
+        command = self._command()
         try:
             process = await asyncio.create_subprocess_exec(
-                self._command(),
+                command,
                 *spec.args,
                 env=self._variables(interactive),
                 stdin=None if interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=None,
+                start_new_session=not interactive,
             )
         except OSError as error:
             raise self._failed(f"it cannot be started: {error.strerror or error}") from None
-        timer = asyncio.get_running_loop().call_later(PATIENCE_S, process.kill)
+        except ValueError:
+            raise self._failed("it cannot be started with these arguments and variables") from None
+        end = partial(_end, process, group=not interactive)
+        timer = asyncio.get_running_loop().call_later(patience_s, end)
         try:
-            output, _ = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
+            output = await self._printed(process)
+            await process.wait()
+        except BaseException:
+            end()
+            await process.wait()
             raise
         finally:
             timer.cancel()
+        if process.returncode == -signal.SIGKILL:
+            raise self._failed(f"there was no answer within {patience_s:g} s; run it by hand to see why")
         if process.returncode:
             raise self._failed(f"it ended with exit code {process.returncode}; run it by hand to see why")
         return self._read(output)
+
+    async def _printed(self, process: asyncio.subprocess.Process) -> bytes:
+        assert process.stdout is not None
+        output = b""
+        while piece := await process.stdout.read(1 << 16):
+            output += piece
+            if len(output) > PRINTED_MOST:
+                raise self._failed(f"it printed more than {PRINTED_MOST} bytes; run it by hand to see why")
+        return output
 
     def _command(self) -> str:
         for path in search_path(self._spec.command, self._folder, self._environment):
@@ -144,7 +177,7 @@ class ExecCredentials:
     def _read(self, output: bytes) -> _Status:
         try:
             said = msgspec.json.decode(output, type=_ExecCredential)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise self._failed("what it printed is no ExecCredential; run it by hand to see why") from None
         if said.api_version != self._spec.api_version:
             raise self._failed(f"it answers as {said.api_version!r} and the kubeconfig says {self._spec.api_version!r}")
@@ -153,7 +186,22 @@ class ExecCredentials:
             raise self._failed("it gave neither a token nor a certificate")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
             raise self._failed("it gave a certificate without its key, or a key without its certificate")
+        if status.token and not is_token(status.token.encode()):
+            raise self._failed("it gave a token with characters that no token has")
+        if status.expiration_timestamp is not None and status.expiration_timestamp.tzinfo is None:
+            raise self._failed("it gave an expirationTimestamp without a time zone")
         return status
 
     def _failed(self, why: str) -> AccessError:
         return AccessError(f"credential plug-in {self._spec.command!r}: {why}")
+
+
+def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
+    """End the program, and where it has a group of its own all that it started; what is left may hold its output open."""
+    with suppress(ProcessLookupError, PermissionError):
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    if process.stdout is not None:
+        process.stdout.feed_eof()

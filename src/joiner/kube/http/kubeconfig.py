@@ -10,20 +10,68 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from joiner.clock import Clock
 from joiner.kube.http.access import Access, AccessError
-from joiner.kube.http.credentials import Content, FileContent, InlineContent, StaticCredentials, TrustedCertificates
+from joiner.kube.http.credentials import (
+    Content,
+    FileContent,
+    InlineContent,
+    StaticCredentials,
+    TrustedCertificates,
+    is_token,
+)
 from joiner.kube.http.execplugin import ExecCredentials, ExecSpec
 from joiner.kube.http.proxies import proxy_for
+from joiner.model import codec
 from joiner.yamldoc import documents
+
+F = TypeVar("F")
 
 _SECTIONS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
+
+
+class _Extension(msgspec.Struct, frozen=True):
+    name: str = ""
+    extension: Any = None
+
+
+class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    extensions: tuple[_Extension, ...] = ()
+
+
+class _User(msgspec.Struct, frozen=True, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    as_: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: Mapping[str, tuple[str, ...]] = {}
+    exec: ExecSpec | None = None
+    auth_provider: Any = None
+
+
+class _Context(msgspec.Struct, frozen=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
 
 
 class Entry(NamedTuple):
@@ -75,7 +123,10 @@ def read(files: tuple[Path, ...], *, explicit: bool) -> Kubeconfig:
     config = Kubeconfig(files=present)
     for path in present:
         data = _load(path)
-        config.current_context = config.current_context or _text(data.get("current-context"))
+        current = data.get("current-context") or ""
+        if not isinstance(current, str):
+            raise AccessError(f"kubeconfig {path}: current-context must be the name of a context")
+        config.current_context = config.current_context or current
         for section, inner in _SECTIONS.items():
             for name, entry in _named(data.get(section), inner, section, path):
                 config.entries[section].setdefault(name, Entry(entry, path))
@@ -100,6 +151,8 @@ def _load(path: Path) -> Mapping[str, Any]:
 
 
 def _named(section: Any, inner: str, title: str, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if section is not None and not isinstance(section, list):
+        raise AccessError(f"kubeconfig {path}: {title} must be a list")
     for number, item in enumerate(section or ()):
         entry = item.get(inner) if isinstance(item, Mapping) else None
         if (
@@ -118,113 +171,132 @@ def access(config: Kubeconfig, *, context: str, clock: Clock, environment: Mappi
         known = ", ".join(sorted(config.entries["contexts"])) or "none"
         raise AccessError(f"{config.name}: no context is current; name one with --context (there are {known})")
     told = "--context" if context else "current-context"
-    names = config.entry("contexts", chosen, told).data
-    cluster = config.entry("clusters", _text(names.get("cluster")), f"context {chosen!r}")
-    user = config.entry("users", _text(names.get("user")), f"context {chosen!r}")
+    names = _typed(config.entry("contexts", chosen, told), _Context, "context", chosen)
+    cluster_entry = config.entry("clusters", names.cluster, f"context {chosen!r}")
+    cluster = _typed(cluster_entry, _Cluster, "cluster", names.cluster)
+    # Without a user requests are anonymous, as kubectl's are.
+    user_entry = config.entry("users", names.user, f"context {chosen!r}") if names.user else Entry({}, Path())
+    user = _typed(user_entry, _User, "user", names.user)
     where = f"{config.name}, context {chosen!r}"
-    server = _text(cluster.data.get("server")).rstrip("/")
-    if not server.startswith(("https://", "http://")):
-        raise AccessError(f"{where}: its cluster has no server that begins with https:// or http://")
-    insecure = bool(cluster.data.get("insecure-skip-tls-verify"))
-    authority = _content(cluster, "certificate-authority", "the certificate authority", clock)
-    if insecure and authority is not None:
+    server = _server(cluster.server, where)
+    authority = _content(
+        cluster_entry, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority, clock
+    )
+    if cluster.insecure_skip_tls_verify and authority is not None:
         raise AccessError(
             f"{where}: insecure-skip-tls-verify and a certificate-authority exclude each other; remove one"
         )
     return Access(
         server=server,
-        credentials=_credentials(user, cluster, where, clock, environment),
+        credentials=_credentials(
+            user, user_entry.file, where, _for_plugin(cluster, cluster_entry.file), clock, environment
+        ),
         authority=TrustedCertificates(authority),
-        insecure=insecure,
-        tls_server_name=_text(cluster.data.get("tls-server-name")),
-        proxy=proxy_for(server, _text(cluster.data.get("proxy-url")), environment),
-        namespace=_text(names.get("namespace")),
+        insecure=cluster.insecure_skip_tls_verify,
+        tls_server_name=cluster.tls_server_name,
+        proxy=proxy_for(server, cluster.proxy_url, environment),
+        namespace=names.namespace,
         origin=where,
     )
 
 
+def _typed(entry: Entry, form: type[F], what: str, name: str) -> F:
+    try:
+        return codec.decode(entry.data, form)
+    except codec.DecodeError as error:  # it tells of types, never of values
+        raise AccessError(f"kubeconfig {entry.file}: the {what} {name!r} cannot be used: {error}") from None
+
+
+def _server(text: str, where: str) -> str:
+    """The URL of an API server. A user and a password in it would be shown in messages."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not text.isprintable() or " " in text:
+        raise AccessError(f"{where}: its cluster has no server that begins with https:// or http:// and names a host")
+    if "@" in parts.netloc:
+        raise AccessError(f"{where}: a user in the URL of the server is not used; name user and password under users")
+    return text.rstrip("/")
+
+
 def _credentials(
-    user: Entry, cluster: Entry, where: str, clock: Clock, environment: Mapping[str, str]
+    user: _User,
+    file: Path,
+    where: str,
+    cluster: Mapping[str, Any],
+    clock: Clock,
+    environment: Mapping[str, str],
 ) -> StaticCredentials | ExecCredentials:
-    data = user.data
-    if data.get("auth-provider"):
+    if user.auth_provider:
         raise AccessError(
             f"{where}: auth-provider was removed from Kubernetes; let the login tool write an exec plug-in instead"
         )
-    impersonation = tuple(_impersonation(data))
-    if data.get("exec"):
-        try:
-            spec = msgspec.convert(
-                {key: value for key, value in data["exec"].items() if value is not None}, type=ExecSpec
-            )
-        except msgspec.ValidationError as error:
-            raise AccessError(f"{where}: the exec entry of its user cannot be used: {error}") from None
+    impersonation = tuple(_impersonation(user))
+    if not all(value.isascii() and value.isprintable() for _, value in impersonation):
+        raise AccessError(f"{where}: the names to impersonate have characters that no header can have")
+    if user.exec is not None:
         return ExecCredentials(
-            spec,
-            folder=user.file.parent,
-            cluster=_for_plugin(cluster),
+            user.exec,
+            folder=file.parent,
+            cluster=cluster,
             clock=clock,
             environment=environment,
             impersonation=impersonation,
         )
-    certificate = _content(user, "client-certificate", "the client certificate", clock)
-    key = _content(user, "client-key", "the client key", clock)
+    entry = Entry({}, file)
+    certificate = _content(entry, "client-certificate", user.client_certificate_data, user.client_certificate, clock)
+    key = _content(entry, "client-key", user.client_key_data, user.client_key, clock)
     if (certificate is None) != (key is None):
         raise AccessError(f"{where}: client-certificate and client-key belong together; one of them is missing")
     token: Content | None = None
-    if data.get("tokenFile"):
-        token = FileContent(_placed(user.file, _text(data["tokenFile"])), "the token file", clock)
-    elif data.get("token"):
-        token = InlineContent(_text(data["token"]).encode())
-    basic = (_text(data.get("username")), _text(data.get("password"))) if data.get("username") else None
+    if user.token_file:
+        token = FileContent(_placed(file, user.token_file), "the token file", clock, valid=is_token)
+    elif user.token:
+        token = InlineContent(user.token.encode())
+    basic = (user.username, user.password) if user.username else None
     return StaticCredentials(certificate=certificate, key=key, token=token, basic=basic, impersonation=impersonation)
 
 
-def _impersonation(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if data.get("as"):
-        yield "Impersonate-User", _text(data["as"])
-    if data.get("as-uid"):
-        yield "Impersonate-Uid", _text(data["as-uid"])
-    for group in data.get("as-groups") or ():
-        yield "Impersonate-Group", _text(group)
-    for key, values in (data.get("as-user-extra") or {}).items():
-        for value in values or ():
-            yield f"Impersonate-Extra-{quote(key, safe='')}", _text(value)
+def _impersonation(user: _User) -> Iterator[tuple[str, str]]:
+    if user.as_:
+        yield "Impersonate-User", user.as_
+    if user.as_uid:
+        yield "Impersonate-Uid", user.as_uid
+    for group in user.as_groups:
+        yield "Impersonate-Group", group
+    for key, values in user.as_user_extra.items():
+        for value in values:
+            yield f"Impersonate-Extra-{quote(key, safe='')}", value
 
 
-def _for_plugin(cluster: Entry) -> dict[str, Any]:
-    data = cluster.data
-    told = {
-        "server": data.get("server"),
-        "tls-server-name": data.get("tls-server-name"),
-        "insecure-skip-tls-verify": data.get("insecure-skip-tls-verify"),
-        "proxy-url": data.get("proxy-url"),
-        "certificate-authority-data": data.get("certificate-authority-data"),
-    }
-    if data.get("certificate-authority") and not told["certificate-authority-data"]:
-        path = _placed(cluster.file, _text(data["certificate-authority"]))
+def _for_plugin(cluster: _Cluster, file: Path) -> dict[str, Any]:
+    data = cluster.certificate_authority_data
+    if cluster.certificate_authority and not data:
+        path = _placed(file, cluster.certificate_authority)
         if path.is_file():
-            told["certificate-authority-data"] = base64.b64encode(path.read_bytes()).decode()
-    extensions = data.get("extensions") or ()
-    config = next((each.get("extension") for each in extensions if each.get("name") == _EXTENSION), None)
-    return {key: value for key, value in {**told, "config": config}.items() if value}
+            data = base64.b64encode(path.read_bytes()).decode()
+    told = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "proxy-url": cluster.proxy_url,
+        "certificate-authority-data": data,
+        "config": next((each.extension for each in cluster.extensions if each.name == _EXTENSION), None),
+    }
+    return {key: value for key, value in told.items() if value}
 
 
-def _content(entry: Entry, key: str, what: str, clock: Clock) -> Content | None:
+def _content(entry: Entry, key: str, inline: str, path: str, clock: Clock) -> Content | None:
     """Data in the kubeconfig wins over the file it names."""
-    inline = entry.data.get(f"{key}-data")
     if inline:
         try:
-            return InlineContent(base64.b64decode(_text(inline), validate=True))
+            return InlineContent(base64.b64decode(inline, validate=True))
         except (binascii.Error, ValueError):
             raise AccessError(f"kubeconfig {entry.file}: {key}-data is not base64; check the file") from None
-    path = entry.data.get(key)
-    return FileContent(_placed(entry.file, _text(path)), what, clock) if path else None
+    return FileContent(_placed(entry.file, path), f"the {key.replace('-', ' ')}", clock) if path else None
 
 
 def _placed(file: Path, name: str) -> Path:
     return file.parent / name
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from joiner.kube.errors import NotFound
+from joiner.kube.http import decode
 from joiner.kube.http.ratelimit import Priority
 from joiner.kube.http.transport import Request, Transport
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, Value
 
 
 class Version(NamedTuple):
@@ -18,6 +19,28 @@ class Version(NamedTuple):
     major: int
     minor: int
     text: str
+
+
+class _Version(Value):
+    major: str
+    minor: str
+    git_version: str = "unknown"
+
+
+class _Resource(Value):
+    name: str
+
+
+class _Resources(Value):
+    resources: tuple[_Resource, ...]
+
+
+class _Decision(Value):
+    allowed: bool = False
+
+
+class _Review(Value):
+    status: _Decision
 
 
 class Permission(NamedTuple):
@@ -44,12 +67,12 @@ def permission(
 
 async def version(transport: Transport) -> Version:
     """The version of the server."""
-    said = msgspec.json.decode(await transport.send(Request("GET", "/version")))
-    return Version(_number(said.get("major")), _number(said.get("minor")), str(said.get("gitVersion", "unknown")))
+    said = decode.read(await transport.send(Request("GET", "/version")), _Version)
+    return Version(_number(said.major), _number(said.minor), said.git_version)
 
 
-def _number(text: Any) -> int:
-    digits = "".join(each for each in str(text or "") if each.isdecimal())  # some say "29+"
+def _number(text: str) -> int:
+    digits = "".join(each for each in text if each.isdecimal())  # some say "29+"
     return int(digits or 0)
 
 
@@ -64,10 +87,10 @@ async def unknown_kinds(transport: Transport, kinds: Iterable[type[KubeObject]])
 async def _resources(transport: Transport, group: str, version: str) -> frozenset[str]:
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     try:
-        said = msgspec.json.decode(await transport.send(Request("GET", path)))
+        said = decode.read(await transport.send(Request("GET", path)), _Resources)
     except NotFound:
         return frozenset()
-    return frozenset(each["name"] for each in said.get("resources", ()))
+    return frozenset(each.name for each in said.resources)
 
 
 async def denied(transport: Transport, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
@@ -94,5 +117,4 @@ async def _allowed(transport: Transport, wanted: Permission) -> bool:
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     request = Request("POST", path, body=msgspec.json.encode(review), priority=Priority.READ)
-    said = msgspec.json.decode(await transport.send(request))
-    return bool(said.get("status", {}).get("allowed"))
+    return decode.read(await transport.send(request), _Review).status.allowed

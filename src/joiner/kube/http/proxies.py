@@ -25,9 +25,17 @@ def proxy_for(server: str, configured: str, environment: Mapping[str, str]) -> s
 
 
 def _usable(url: str, origin: str) -> str:
-    scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES:
-        raise AccessError(f"{origin}: a proxy of scheme {scheme!r} cannot be used; allowed are {' and '.join(SCHEMES)}")
+    try:
+        parts = urlsplit(url)
+        complete = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        complete = False
+    if not complete:  # the URL may hold a password
+        raise AccessError(f"{origin}: a proxy is named by http:// or https://, a host and a port; check it")
+    if parts.scheme not in SCHEMES:
+        raise AccessError(
+            f"{origin}: a proxy of scheme {parts.scheme!r} cannot be used; allowed are {' and '.join(SCHEMES)}"
+        )
     return url
 
 

@@ -1,12 +1,18 @@
 """TLS to an API server: which certificates are trusted, and the certificate we show."""
 
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from joiner.kube.http.access import Access, AccessError, Certificate
+
+_CERTIFICATE: Final = re.compile(
+    rb"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.*?-----END (?:TRUSTED |X509 )?CERTIFICATE-----", re.DOTALL
+)
 
 
 def context_for(access: Access, certificate: Certificate | None) -> ssl.SSLContext | None:
@@ -30,8 +36,11 @@ def _trusting(access: Access) -> ssl.SSLContext:
     bundle = access.authority.bundle()
     if bundle is None:
         return ssl.create_default_context()
+    certificates = b"\n".join(_CERTIFICATE.findall(bundle))  # words around them may be of any alphabet
     try:
-        return ssl.create_default_context(cadata=bundle.decode("ascii"))
+        if not certificates:  # without any, those of the machine would be trusted
+            raise ValueError
+        return ssl.create_default_context(cadata=certificates.decode("ascii"))
     except (ssl.SSLError, ValueError):
         raise AccessError(f"{access.origin}: the certificate authority is not PEM; check the file") from None
 

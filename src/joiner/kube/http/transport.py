@@ -1,11 +1,13 @@
 """Requests to one API server: connections, identity, the rate limit, and whether writing is allowed at all.
 
-Connections are made anew when the client certificate or the trusted authorities change, and when the server refuses an identity
-that may have been renewed meanwhile. Nothing is retried here but that: callers know what a repetition means, this does not.
+Connections are made anew when the client certificate or the trusted authorities change, and when nothing comes through them any
+more. A request whose identity the server refuses is sent again if that may have been renewed meanwhile. Nothing else is retried
+here: callers know what a repetition means, this does not.
 """
 
 import asyncio
 import io
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
@@ -24,11 +26,14 @@ CONNECT_S: Final = 10.0
 SILENCE_S: Final = 150.0
 """A watch that says nothing for so long, not even with a bookmark, is dead: the server tells of its progress every minute."""
 OUTLIVED_S: Final = 900.0
-"""How long connections stay open whose certificate was replaced; no watch lasts longer."""
+"""How long connections stay open that others took the place of; no watch lasts longer."""
 LARGE: Final = 1 << 20
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
+_KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+AddrInfo = tuple[int, int, int, str, tuple[object, ...]]
+"""As `socket.getaddrinfo` gives it."""
 Permit = Callable[[], float]
 """How many more seconds writing is allowed. Raises KubeError when it is not."""
 
@@ -61,6 +66,8 @@ class Transport:
         self.access = access
         self._limit, self._agent = limit, agent
         self._connections: _Connections | None = None
+        self._answered = 0.0
+        """When the server answered last, by the clock of the loop."""
         self._tasks = Tasks()
 
     async def send(self, request: Request, permit: Permit | None = None) -> bytes:
@@ -75,7 +82,7 @@ class Transport:
                     raise
                 return await self._send(request, permit)
         except Unreachable as error:
-            late = isinstance(error.__cause__, TimeoutError)
+            late = _is_late(error)
             raise
         finally:
             self._limit.leave(request.priority, late=late)
@@ -85,11 +92,31 @@ class Transport:
         # Asked last: between being allowed and being sent there is no waiting.
         timeout_s = request.timeout_s if permit is None else min(request.timeout_s, permit())
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        asked = asyncio.get_running_loop().time()
+        try:
+            return await self._exchanged(session, identity, request, timeout)
+        except Unreachable as error:
+            if _is_late(error) and self._answered < asked:
+                self._give_up(session)
+            raise
+
+    def _give_up(self, session: aiohttp.ClientSession) -> None:
+        """Idle connections may be dead all of them, and each would cost a request. What is under way on them may still end."""
+        if self._connections is not None and self._connections.session is session:
+            self._connections = None
+            self._tasks.start("silent connections", _close_later(session))
+
+    async def _exchanged(
+        self, session: aiohttp.ClientSession, identity: Identity, request: Request, timeout: aiohttp.ClientTimeout
+    ) -> bytes:
         async with self._exchange(session, identity, request, timeout) as response:
+            self._answered = asyncio.get_running_loop().time()
             body = await response.read()
             if response.status >= 400:
                 status = status_of(response.status, body)
                 raise error_of(status, response.headers, evicting=request.evicting)
+            if response.status >= 300 or not body.lstrip().startswith(b"{"):
+                raise _foreign(request)
             return body
 
     @asynccontextmanager
@@ -106,6 +133,8 @@ class Transport:
                 if isinstance(error, Unauthorized):
                     self.access.credentials.rejected()
                 raise error
+            if response.status >= 300:
+                raise _foreign(request)
             yield response.content
 
     @asynccontextmanager
@@ -133,7 +162,8 @@ class Transport:
         except AccessError as error:
             raise Unauthorized(str(error)) from None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{request.method} {request.path}: {_told(error, self.access)}") from error
+            cause = None if isinstance(error, aiohttp.ClientHttpProxyError) else error  # it holds the proxy's password
+            raise Unreachable(f"{request.method} {request.path}: {_told(error, self.access)}") from cause
 
     async def _session(self) -> tuple[aiohttp.ClientSession, Identity]:
         try:
@@ -142,10 +172,17 @@ class Transport:
             known = self._connections
             if known is not None and known.made_of == made_of:
                 return known.session, identity
-            context = tls.context_for(self.access, identity.certificate)
         except AccessError as error:
             raise Unauthorized(str(error)) from None
-        connector = aiohttp.TCPConnector(limit=0, ssl=True if context is None else context, keepalive_timeout=60)
+        try:
+            context = tls.context_for(self.access, identity.certificate)
+        except AccessError as error:
+            if known is not None:
+                return known.session, identity  # files are being replaced: the connections there are will do until then
+            raise Unauthorized(str(error)) from None
+        connector = aiohttp.TCPConnector(
+            limit=0, ssl=True if context is None else context, keepalive_timeout=60, socket_factory=keeping_alive
+        )
         session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": self._agent},
@@ -165,6 +202,21 @@ class Transport:
             self._connections = None
 
 
+def keeping_alive(address: AddrInfo) -> socket.socket:
+    """A socket whose dead peer the system notices: a watch says nothing for minutes, and nothing is sent to it."""
+    made = socket.socket(*address[:3])
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEP_ALIVE.items():
+        if hasattr(socket, option):  # each system has some of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
+
+
+def _is_late(error: Unreachable) -> bool:
+    return isinstance(error.__cause__, TimeoutError)
+
+
 def _sent(body: bytes | None) -> bytes | io.BytesIO | None:
     """What is large is sent piece by piece, so that others get their turn."""
     return io.BytesIO(body) if body is not None and len(body) > LARGE else body
@@ -178,11 +230,19 @@ async def _close_later(session: aiohttp.ClientSession) -> None:
         await session.close()
 
 
+def _foreign(request: Request) -> Unreachable:
+    return Unreachable(
+        f"{request.method} {request.path}: the answer is not one of a Kubernetes API server, but of another server or of a proxy"
+    )
+
+
 def _told(error: BaseException, access: Access) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"the certificate of {access.server} is not trusted: {error.certificate_error}"
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"the proxy for {access.server} cannot be reached: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy for {access.server} refuses to connect: HTTP {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"{access.server} cannot be reached: {error.os_error.strerror or error.os_error}"
     if isinstance(error, asyncio.TimeoutError):
