@@ -98,7 +98,7 @@ async def open_for(manifests: Manifests, nodepool: str | None, names: tuple[str,
         try:
             name = _provider_name(pool, manifests, readers)
             if name not in caches:
-                provider = plugins.find(name)(node_classes=manifests, clock=clock)
+                provider = plugins.find(name)(node_classes=manifests, clock=clock, client=None, tasks=None)
                 caches[name] = (provider, Catalogs(provider, lambda: adjustments, clock))
             views.append(await _view(pool, *caches[name], adjustments, names))
         except (CloudError, Unsound) as error:
