@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from joiner.admission.problem import nearest
+from joiner.model.labels import OS
 from joiner.model.meta import KubeObject
 
 _AS_WRITTEN: Final = "the replicas that workloads state themselves are planned for, not what it would make of them"
@@ -170,6 +171,16 @@ def _of_pod(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield f"volumes.{disk}", "it is not known in which zone the disk is; use a PersistentVolume"
 
 
+def _of_template(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _of_pod(spec)
+    if spec.get("nodeName"):
+        yield "nodeName", "its pods are planned for as if kube-scheduler chose their nodes, though all go to that one"
+    if spec.get("schedulingGates"):
+        yield "schedulingGates", "its pods are planned for as if their gates were gone"
+    if _part(spec, "os").get("name") == "windows" and not _part(spec, "nodeSelector").get(OS):
+        yield "os", f"kube-scheduler does not look at it; give them the nodeSelector {OS}: windows"
+
+
 def _of_job(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     manager = _part(raw, "spec").get("managedBy")
     if manager not in (None, "kubernetes.io/job-controller"):
@@ -222,7 +233,7 @@ def fields(raw: Mapping[str, Any]) -> Iterator[Ignored]:
     elif kind in _TEMPLATES:
         path = "spec.template.spec"
         spec = _part(raw, *path.split("."))
-        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in _of_pod(spec))
+        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in _of_template(spec))
 
 
 def grouped(found: Iterable[Ignored]) -> tuple[Ignored, ...]:
