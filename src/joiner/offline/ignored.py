@@ -89,7 +89,7 @@ def objects(others: Iterable[Mapping[str, Any]], known: Iterable[type[KubeObject
     for each in others:
         kind, version = str(each.get("kind") or ""), str(each.get("apiVersion") or "")
         if _matters(each, kind, version):
-            found.setdefault((kind, version), []).append(_name(each))
+            found.setdefault((kind, version), []).append(name_of(each))
     return tuple(
         Ignored(kind, tuple(names), _reason(kind, version, versions))
         for (kind, version), names in sorted(found.items())
@@ -139,7 +139,8 @@ def _reason(kind: str, version: str, versions: Mapping[str, str]) -> str:
     return f"{_STRANGE}; did you mean {like}?" if like else _STRANGE
 
 
-def _name(document: Mapping[str, Any]) -> str:
+def name_of(document: Mapping[str, Any]) -> str:
+    """The name of a raw object, for people."""
     metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return "(no name)"
@@ -225,15 +226,20 @@ _FIELDS: Final[Mapping[str, Rule]] = {
 
 def fields(raw: Mapping[str, Any]) -> Iterator[Ignored]:
     """The fields of an object, of a kind that is read, that plans do not use though they could change the answer."""
-    kind, name = str(raw.get("kind")), _name(raw)
+    kind, name, spec = str(raw.get("kind")), name_of(raw), pod_spec(raw)
     if kind in _FIELDS:
         yield from (Ignored(kind, (name,), why, field) for field, why in _FIELDS[kind](raw))
+    if spec is not None:
+        path, rule = ("spec", _of_pod) if kind == "Pod" else ("spec.template.spec", _of_template)
+        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in rule(spec))
+
+
+def pod_spec(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The spec of a raw pod, or of the pods of a raw workload; None for other kinds."""
+    kind = raw.get("kind")
     if kind == "Pod":
-        yield from (Ignored(kind, (name,), why, f"spec.{field}") for field, why in _of_pod(_part(raw, "spec")))
-    elif kind in _TEMPLATES:
-        path = "spec.template.spec"
-        spec = _part(raw, *path.split("."))
-        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in _of_template(spec))
+        return _part(raw, "spec")
+    return _part(raw, "spec", "template", "spec") if kind in _TEMPLATES else None
 
 
 def grouped(found: Iterable[Ignored]) -> tuple[Ignored, ...]:
