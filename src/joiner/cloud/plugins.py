@@ -30,6 +30,11 @@ def _is_ours(point: EntryPoint) -> bool:
     return point.value.startswith("joiner.")
 
 
+def is_ours(name: str) -> bool:
+    """Whether the provider is part of Joiner: what it raises beside the errors of providers is a bug of Joiner."""
+    return all(map(_is_ours, entry_points(group=GROUP, name=name)))
+
+
 def names() -> tuple[str, ...]:
     """The providers that are installed."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))

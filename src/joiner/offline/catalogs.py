@@ -95,14 +95,19 @@ async def open_for(manifests: Manifests, nodepool: str | None, names: tuple[str,
     views: list[PoolView] = []
     problems: list[tuple[str, str]] = []
     for pool in manifests.pools(nodepool):
+        name = ""
         try:
             name = _provider_name(pool, manifests, readers)
             if name not in caches:
-                provider = plugins.find(name)(node_classes=manifests, clock=clock)
+                provider = plugins.find(name)(node_classes=manifests, clock=clock, client=None, tasks=None)
                 caches[name] = (provider, Catalogs(provider, lambda: adjustments, clock))
             views.append(await _view(pool, *caches[name], adjustments, names))
         except (CloudError, Unsound) as error:
             problems.append((pool.name, str(error)))
+        except Exception as error:  # whatever goes wrong in a stranger's package
+            if not name or plugins.is_ours(name):
+                raise
+            problems.append((pool.name, str(plugins.BrokenProvider(name, error))))
     _check_known(views, names)
     return PoolCatalogs(tuple(views), tuple(problems), tuple(_idle(views, one_of_many=nodepool is not None)))
 

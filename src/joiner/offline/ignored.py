@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from joiner.admission.problem import nearest
+from joiner.model.labels import OS
 from joiner.model.meta import KubeObject
 
 _AS_WRITTEN: Final = "the replicas that workloads state themselves are planned for, not what it would make of them"
@@ -88,7 +89,7 @@ def objects(others: Iterable[Mapping[str, Any]], known: Iterable[type[KubeObject
     for each in others:
         kind, version = str(each.get("kind") or ""), str(each.get("apiVersion") or "")
         if _matters(each, kind, version):
-            found.setdefault((kind, version), []).append(_name(each))
+            found.setdefault((kind, version), []).append(name_of(each))
     return tuple(
         Ignored(kind, tuple(names), _reason(kind, version, versions))
         for (kind, version), names in sorted(found.items())
@@ -138,7 +139,8 @@ def _reason(kind: str, version: str, versions: Mapping[str, str]) -> str:
     return f"{_STRANGE}; did you mean {like}?" if like else _STRANGE
 
 
-def _name(document: Mapping[str, Any]) -> str:
+def name_of(document: Mapping[str, Any]) -> str:
+    """The name of a raw object, for people."""
     metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return "(no name)"
@@ -168,6 +170,16 @@ def _of_pod(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for disk in _OLD_DISKS:
             if disk in volume:
                 yield f"volumes.{disk}", "it is not known in which zone the disk is; use a PersistentVolume"
+
+
+def _of_template(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _of_pod(spec)
+    if spec.get("nodeName"):
+        yield "nodeName", "its pods are planned for as if kube-scheduler chose their nodes, though all go to that one"
+    if spec.get("schedulingGates"):
+        yield "schedulingGates", "its pods are planned for as if their gates were gone"
+    if _part(spec, "os").get("name") == "windows" and not _part(spec, "nodeSelector").get(OS):
+        yield "os", f"kube-scheduler does not look at it; give them the nodeSelector {OS}: windows"
 
 
 def _of_job(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -214,15 +226,20 @@ _FIELDS: Final[Mapping[str, Rule]] = {
 
 def fields(raw: Mapping[str, Any]) -> Iterator[Ignored]:
     """The fields of an object, of a kind that is read, that plans do not use though they could change the answer."""
-    kind, name = str(raw.get("kind")), _name(raw)
+    kind, name, spec = str(raw.get("kind")), name_of(raw), pod_spec(raw)
     if kind in _FIELDS:
         yield from (Ignored(kind, (name,), why, field) for field, why in _FIELDS[kind](raw))
+    if spec is not None:
+        path, rule = ("spec", _of_pod) if kind == "Pod" else ("spec.template.spec", _of_template)
+        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in rule(spec))
+
+
+def pod_spec(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The spec of a raw pod, or of the pods of a raw workload; None for other kinds."""
+    kind = raw.get("kind")
     if kind == "Pod":
-        yield from (Ignored(kind, (name,), why, f"spec.{field}") for field, why in _of_pod(_part(raw, "spec")))
-    elif kind in _TEMPLATES:
-        path = "spec.template.spec"
-        spec = _part(raw, *path.split("."))
-        yield from (Ignored(kind, (name,), why, f"{path}.{field}") for field, why in _of_pod(spec))
+        return _part(raw, "spec")
+    return _part(raw, "spec", "template", "spec") if kind in _TEMPLATES else None
 
 
 def grouped(found: Iterable[Ignored]) -> tuple[Ignored, ...]:

@@ -62,7 +62,7 @@ def _connected() -> tuple[tuple[CloudProvider, ...], tuple[str, ...]]:
         except ImportError:
             continue  # one of ours whose extra is not installed
         try:
-            provider = connect(node_classes=_NoNodeClasses(), clock=SystemClock())
+            provider = connect(node_classes=_NoNodeClasses(), clock=SystemClock(), client=None, tasks=None)
             Vocabulary().joined(provider.vocabulary())
             _classes(provider)
             found.append(provider)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -50,6 +51,47 @@ def test_a_broken_one_is_named_and_stops_nothing_else(tmp_path: Path, how: str) 
     assert "instance types can be bought" in told.stdout
     assert f"note: provider 'shaky' of the package shaky 1.2 cannot be used: {error}" in told.stderr
     assert told.stderr.count("shaky 1.2") == 1
+
+
+def test_one_that_breaks_when_it_is_asked_for_types_is_named(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "provider"
+    text = f"""
+        import sys
+        from pathlib import Path
+
+        sys.path.insert(0, {str(example)!r})
+        from rackcloud import provider
+
+        class Forgetful(provider.RackProvider):
+            async def instance_types(self, pool):
+                raise KeyError("rack")
+
+        def connect(*, node_classes, **given):
+            return Forgetful(node_classes, Path("leases.json"))
+    """
+    installed(tmp_path, "forgetful", dedent(text), "rack")
+    told = joiner(tmp_path, "catalog", "-f", str(POOL), "-f", str(example / "pool.yaml"), "--limit", "1")
+
+    assert "instance types can be bought" in told.stdout
+    assert (
+        "NodePool racks: provider 'rack' of the package forgetful 1.2 cannot be used: KeyError: 'rack'" in told.stderr
+    )
+    assert "bug in joiner" not in told.stderr
+
+
+def test_a_provider_may_ask_for_everything_that_it_can_be_given(tmp_path: Path) -> None:
+    text = """
+        from joiner.cloud.kwok import provider
+
+        def connect(*, node_classes, clock, client, tasks):
+            assert client is None and tasks is None
+            return provider.connect(node_classes=node_classes, clock=clock)
+    """
+    installed(tmp_path, "whole", dedent(text), "whole")
+    told = joiner(tmp_path, "catalog", "-f", str(POOL), "--limit", "1")
+
+    assert told.returncode == 0, told.stderr
+    assert "cannot be used" not in told.stderr
 
 
 def test_the_provider_of_the_guide_is_found_once_it_is_installed(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ def spec(**more: Any) -> dict[str, Any]:
 FIELDS: list[tuple[dict[str, Any], str]] = [
     (thing("Deployment", "apps/v1", **spec(schedulerName="mine")), "spec.template.spec.schedulerName"),
     (thing("Pod", "v1", spec={"schedulerName": "mine"}), "spec.schedulerName"),
+    (thing("Deployment", "apps/v1", **spec(nodeName="n")), "spec.template.spec.nodeName"),
+    (thing("ReplicaSet", "apps/v1", **spec(schedulingGates=[{"name": "g"}])), "spec.template.spec.schedulingGates"),
+    (thing("DaemonSet", "apps/v1", **spec(os={"name": "windows"})), "spec.template.spec.os"),
     (
         thing("StatefulSet", "apps/v1", **spec(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "v"}}])),
         "spec.template.spec.volumes.awsElasticBlockStore",

@@ -13,7 +13,7 @@ from joiner.model.podrules import is_provisionable, is_stateful
 from joiner.model.workload import Deployment, Job, ReplicaSet, ReplicationController, StatefulSet
 from joiner.offline.workloads.expand import Workload, claims_of, expand, wanted
 from joiner.offline.workloads.owners import WorkloadFamilies
-from joiner.offline.workloads.podadmission import Rules, admitted
+from joiner.offline.workloads.podadmission import Rules, admitted, elsewhere
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
 
@@ -166,6 +166,29 @@ def test_priorities_come_from_their_class(name: str, priority: int | None) -> No
     rules = Rules(priority_classes=tuple(decode(each, PriorityClass) for each in classes))
 
     assert admitted(spec(priorityClassName=name), "team", rules).priority == priority
+
+
+@pytest.mark.parametrize(
+    ("metadata", "asked", "said"),
+    [
+        ({}, {"runtimeClassName": "kata"}, ["RuntimeClass kata is not in these files"]),
+        ({}, {"priorityClassName": "high"}, ["PriorityClass high is not in these files"]),
+        ({}, {"priorityClassName": "system-node-critical"}, []),
+        ({"creationTimestamp": "2030-01-01T00:00:00Z"}, {"runtimeClassName": "kata"}, []),
+        ({}, {"priorityClassName": "high", "priority": 7}, []),
+    ],
+    ids=[
+        "a runtime",
+        "a priority",
+        "one that every cluster has",
+        "stored with its runtime",
+        "stored with its priority",
+    ],
+)
+def test_classes_that_are_not_given_are_named(metadata: dict[str, Any], asked: dict[str, Any], said: list[str]) -> None:
+    pod = decode({"metadata": {"name": "p", **metadata}, "spec": {"containers": [], **asked}}, Pod)
+
+    assert [line.split(";")[0] for line in elsewhere([pod, pod], Rules())] == said
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,24 @@ def test_a_label_that_the_pool_does_not_define_is_not_made_up() -> None:
     assert "team" not in claim.requirements
 
 
+def test_min_values_count_only_types_that_have_an_offering_for_the_label_that_is_chosen() -> None:
+    only_batch = settings("small", offerings=[{CAPACITY_TYPE: "on-demand", "team": "batch", "karpenter.sh/price": "2"}])
+    web_or_batch = settings(
+        "large",
+        offerings=[
+            {CAPACITY_TYPE: "on-demand", "team": "web", "karpenter.sh/price": "1"},
+            {CAPACITY_TYPE: "on-demand", "team": "batch", "karpenter.sh/price": "3"},
+        ],
+    )
+    pool = node_pool(requirements=[requirement("team", "In", "batch", "web"), TWO_TYPES])
+    market = build((SMALL, LARGE), Adjustments(settings=(only_batch, web_or_batch)), pool, VOCABULARY)
+
+    (claim,) = schedule(problem([pod()], PoolOption(pool=pool, catalog=market), types=(SMALL, LARGE))).claims
+
+    assert values(claim, "team") == ["batch"]
+    assert [option.name for option in claim.options] == ["small", "large"]
+
+
 # -- offerings of which the provider has so many --------------------------------------------------------------------------
 
 

@@ -100,6 +100,34 @@ def test_replicas_that_are_left_to_an_autoscaler_begin_with_its_minimum(
     assert shop.spec.replicas == replicas
 
 
+@pytest.mark.parametrize(
+    ("asked", "beside", "said"),
+    [
+        ("runtimeClassName: kata", "", "RuntimeClass kata is not in the story"),
+        ("priorityClassName: high", "", "PriorityClass high is not in the story"),
+        ("priorityClassName: system-node-critical", "", ""),
+        ("priorityClassName: high", "{kind: PriorityClass, metadata: {name: high}, value: 7}", ""),
+        ("schedulerName: other", "", ""),
+        ("os: {name: windows}", "", "Deployment shop: spec.template.spec.os is not used"),
+        (
+            "priority: 1",
+            "{kind: LimitRange, metadata: {name: l}, spec: {limits: []}}",
+            "LimitRange l: spec.limits is not",
+        ),
+    ],
+)
+def test_what_manifests_say_and_a_simulation_does_not_go_by_is_named(
+    tmp_path: Path, asked: str, beside: str, said: str
+) -> None:
+    ours = POOL.replace("GROUP", "karpenter.kwok.sh").replace("KIND", "KWOKNodeClass").replace("mine", "default")
+    app = APP.replace("REPLICAS", "").replace("serviceAccountName: shop", asked)
+    version = "scheduling.k8s.io/v1" if "Priority" in beside else "v1"
+    others = [beside.replace("{kind", f"{{apiVersion: {version}, kind", 1)] if beside else []
+    notes = story(tmp_path, ours, app, *others).notes()
+
+    assert [note.startswith(said) for note in notes] == [True] * bool(said)
+
+
 def test_a_story_with_nothing_to_pass_over_has_no_note(tmp_path: Path) -> None:
     ours = POOL.replace("GROUP", "karpenter.kwok.sh").replace("KIND", "KWOKNodeClass").replace("mine", "default")
 

@@ -18,7 +18,7 @@ from joiner.offline.workloads.autoscalers import Autoscalers, Load
 from joiner.offline.workloads.buffers import Sources
 from joiner.offline.workloads.expand import WORKLOADS, Workload, claims_of, expand, wanted
 from joiner.offline.workloads.owners import WorkloadFamilies, controller
-from joiner.offline.workloads.podadmission import Rules, admitted
+from joiner.offline.workloads.podadmission import Rules, admitted, elsewhere
 from joiner.scheduling.engine.prepared import natural
 from joiner.state.virtualpods import WAITING, virtual_pods
 
@@ -62,7 +62,7 @@ def pods_of(manifests: Manifests, load: Load) -> PodsOfFiles:
         claims=claims,
         daemon_sets=tuple(_admitted(each, rules) for each in manifests.all(DaemonSet)),
         families=families,
-        notes=(*autoscalers.notes, *idle, *notes, *missed),
+        notes=(*autoscalers.notes, *idle, *notes, *missed, *elsewhere((*waiting, *made, *kept), rules)),
     )
 
 

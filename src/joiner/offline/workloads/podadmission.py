@@ -1,10 +1,10 @@
 """What the API server adds to a pod on the way: priorities, overhead of RuntimeClasses, defaults of LimitRanges, host ports."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from joiner.model.meta import Value, replace
-from joiner.model.pod import Container, PodSpec, with_host_ports
+from joiner.model.pod import Container, Pod, PodSpec, with_host_ports
 from joiner.model.podpolicy import LimitRange, LimitRangeItem, PriorityClass, RuntimeClass
 from joiner.model.resources import Resources
 from joiner.state.pods import limits_as_requests
@@ -35,6 +35,23 @@ def admitted(spec: PodSpec, namespace: str, rules: Rules) -> PodSpec:
                 if item.type == "Container":
                     spec = _within(spec, item)
     return spec
+
+
+def elsewhere(pods: Iterable[Pod], rules: Rules) -> Iterator[str]:
+    """The classes that waiting pods name and that are not given, each with what is assumed instead."""
+    runtimes = {each.name for each in rules.runtime_classes}
+    priorities = {*SYSTEM_PRIORITIES, *(each.name for each in rules.priority_classes)}
+    found: dict[str, None] = {}
+    for pod in pods:
+        spec, is_stored = pod.spec, pod.metadata.creation_timestamp is not None  # then its class has added what it adds
+        runtime = spec.runtime_class_name
+        if runtime and runtime not in runtimes and not is_stored:
+            said = "the overhead, nodeSelector and tolerations that it gives pods are not planned for"
+            found[f"RuntimeClass {runtime} is not in these files; {said}"] = None
+        priority = spec.priority_class_name
+        if priority and priority not in priorities and spec.priority is None:
+            found[f"PriorityClass {priority} is not in these files; its pods are planned for with priority 0"] = None
+    yield from sorted(found)
 
 
 def _with_runtime(spec: PodSpec, classes: Iterable[RuntimeClass]) -> PodSpec:

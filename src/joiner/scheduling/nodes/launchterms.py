@@ -118,7 +118,7 @@ class LaunchTermsTable:
         others = self._of_same_types(units) & described & ~units
         wrong = self._wrong(requirements, units, others, reserved)
         if not wrong:
-            yield requirements, units
+            yield requirements, _all(self._offered(requirements, units, reserved))
             return
         offered = [*self._offered(requirements, units | others, reserved), *wrong]
         keys = sorted({key for shape, _ in wrong for key in shape} - self._stock.decided - {INSTANCE_TYPE})

@@ -22,7 +22,7 @@ from joiner.model.nodepool import NodePool
 from joiner.model.workload import Deployment, HorizontalPodAutoscaler, StatefulSet
 from joiner.offline import files, ignored
 from joiner.offline.files import InputProblem
-from joiner.sim.story import ec2, objects
+from joiner.sim.story import ec2, objects, unused
 from joiner.sim.story.format import Apply, Story, Timed
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
@@ -94,7 +94,8 @@ class StoryManifests:
 
     def notes(self) -> tuple[str, ...]:
         """A line for everything that is passed over, by reason, and for every NodeClass that is replaced."""
-        return (*self._passed_over(), *self._replaced())
+        read = (each.data for each in self.written if isinstance(each.data, Mapping))
+        return (*self._passed_over(), *unused.notes(read), *self._replaced())
 
     def is_left_out(self, written: Written) -> bool:
         """Whether an object is passed over, or stands for something else."""
