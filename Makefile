@@ -12,7 +12,7 @@ help: ## List the targets
 demo: $(READY) ## An hour of a web shop on the embedded cluster, in a few seconds
 	@$(BIN)/joiner simulate examples/19-an-hour-of-a-web-shop
 
-cluster: $(READY) ## A real Kubernetes control plane with Joiner in it, a kubeconfig and three commands to try; Ctrl-C ends it (AWS=1: with EC2)
+cluster: $(READY) ## A real Kubernetes control plane with Joiner in it, a kubeconfig and commands to try; Ctrl-C ends it (AWS=1: with EC2)
 	@$(BIN)/python -m tools.control_plane try $(if $(AWS),--aws)
 
 fast: $(READY) ## A minute: lint, unit, contract and house tests; no laws, stories or simulations

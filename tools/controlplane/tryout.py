@@ -59,10 +59,12 @@ A Kubernetes {version} with Joiner in it. Its nodes are pretended by kwok: pods 
   export KUBECONFIG={kubeconfig}
 
   {kubectl} create deployment web --image=web --replicas=20
+  {kubectl} set resources deployment web --requests=cpu=500m,memory=1Gi
   {kubectl} get nodeclaims,nodes,pods
-  {joiner} plan --cluster
+  {kubectl} scale deployment web --replicas=3
+  {joiner} consolidate --cluster
 
-Joiner writes its log to {log}. Ctrl-C ends everything.
+Joiner writes its log to {log}, and its metrics are at http://127.0.0.1:{metrics}/metrics. Ctrl-C ends everything.
 """
 
 
@@ -91,7 +93,8 @@ def tryout(*, aws: bool = False) -> int:
             process = spawn([sys.executable, "-m", "joiner", "run", "--provider", provider], log, env=environment)
             version = cluster.request("GET", "/version")[1]["gitVersion"]
             joiner = Path(sys.executable).with_name("joiner")
-            print(TEXT.format(version=version, kubeconfig=cluster.kubeconfig, kubectl=kubectl, joiner=joiner, log=log))
+            programs = {"kubectl": kubectl, "joiner": joiner}
+            print(TEXT.format(version=version, kubeconfig=cluster.kubeconfig, log=log, metrics=metrics, **programs))
             if account is not None:
                 print(AWS_TEXT.format(url=account.url))
             sys.stdout.flush()

@@ -11,8 +11,6 @@ from joiner.model.quantity import Quantity
 from joiner.model.resources import Resources
 from joiner.sim.cloud.machines import CloudMachine
 
-UNREGISTERED = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
-
 
 class Kubelets:
     """One for each machine. Nodes are written on a thread, so that the account goes on answering."""
@@ -46,7 +44,7 @@ class Kubelets:
                 "labels": known,
                 "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
             },
-            "spec": {"providerID": machine.provider_id, "taints": [UNREGISTERED]},
+            "spec": {"providerID": machine.provider_id, "taints": codec.encode(machine.node_taints)},
             "status": {"capacity": _written(machine.capacity), "allocatable": _written(machine.allocatable)},
         }
         status, answer = self._cluster.request("POST", "/api/v1/nodes", node)

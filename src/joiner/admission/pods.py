@@ -20,7 +20,7 @@ from joiner.model.affinity import (
     TopologySpreadConstraint,
 )
 from joiner.model.meta import KubeObject
-from joiner.model.pod import Container, Pod, PodSpec
+from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements
 from joiner.model.podpolicy import RuntimeClass
 from joiner.model.requirement import DOES_NOT_EXIST, EXISTS, IN, NOT_IN
 from joiner.model.selector import LabelSelector
@@ -55,17 +55,32 @@ def problems(made: KubeObject) -> Iterator[FieldProblem]:
             yield from _whole(made.spec, "spec")
         case Deployment() | ReplicaSet() | StatefulSet() | ReplicationController():
             yield from _at_least(0, made.spec.replicas, "spec.replicas")
+            yield from _own_pods(made)
             yield from _whole(made.spec.template.spec, "spec.template.spec")
         case Job():
             yield from _at_least(0, made.spec.parallelism, "spec.parallelism")
             yield from _at_least(0, made.spec.completions, "spec.completions")
             yield from _whole(made.spec.template.spec, "spec.template.spec")
         case DaemonSet():
+            yield from _own_pods(made)
             yield from _whole(made.spec.template.spec, "spec.template.spec")
         case PodTemplate():
             yield from _whole(made.template.spec, "template.spec")
         case RuntimeClass():
             yield from _amounts(made.overhead.pod_fixed, "overhead.podFixed")
+
+
+def _own_pods(
+    made: Deployment | ReplicaSet | StatefulSet | ReplicationController | DaemonSet,
+) -> Iterator[FieldProblem]:
+    """A workload whose selector does not choose the pods of its template would make pods for ever."""
+    selector, found = made.spec.selector, made.spec.template.metadata.labels
+    if isinstance(selector, Mapping):
+        selector = LabelSelector(match_labels=selector)
+    if selector is not None and not selector.matches(found):
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(found.items())) or "none"
+        message = f"must be labels that spec.selector chooses; they are {labels}"
+        yield FieldProblem(path="spec.template.metadata.labels", message=message)
 
 
 def _whole(spec: PodSpec, path: str) -> Iterator[FieldProblem]:
@@ -77,7 +92,9 @@ def _whole(spec: PodSpec, path: str) -> Iterator[FieldProblem]:
 def spec_problems(spec: PodSpec, path: str = "") -> Iterator[FieldProblem]:
     """What is wrong with the fields that a spec has; `path` is what stands before their names."""
     yield from amounts_below_zero(spec, path)
+    yield from _within_limits(spec.resources, f"{path}resources")
     for where, container in _containers(spec, path):
+        yield from _within_limits(container.resources, f"{where}.resources")
         yield from _ports(container, where)
     for index, toleration in enumerate(spec.tolerations):
         yield from _toleration(toleration, f"{path}tolerations[{index}]")
@@ -118,6 +135,15 @@ def _amounts(amounts: Mapping[str, int], path: str) -> Iterator[FieldProblem]:
             yield FieldProblem(
                 path=where, message=f"{resources.text(name, amount)} is less than 0; 0 or more is allowed"
             )
+
+
+def _within_limits(asked: ResourceRequirements, path: str) -> Iterator[FieldProblem]:
+    for name, amount in asked.requests.items():
+        limit = asked.limits.get(name, amount)
+        if 0 <= limit < amount:
+            where = f"{path}.requests[{name}]" if "." in name else f"{path}.requests.{name}"
+            message = f"{resources.text(name, amount)} is more than the limit of {resources.text(name, limit)}"
+            yield FieldProblem(path=where, message=message)
 
 
 def _toleration(toleration: Toleration, path: str) -> Iterator[FieldProblem]:

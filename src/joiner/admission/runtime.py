@@ -111,9 +111,13 @@ def _template_labels(items: Iterable[tuple[str, str]], vocabulary: Vocabulary) -
         if why := labels.key_problem(key):
             yield FieldProblem(path=path, message=f"the label key {key!r} {why}")
         elif why := _reserved(key, vocabulary):
-            yield FieldProblem(path=path, message=why)
+            yield FieldProblem(path=path, message=why, nearest=_similar(key, vocabulary))
         if why := labels.value_problem(value):
             yield FieldProblem(path=path, message=f"the label value {value!r} {why}")
+
+
+def _similar(key: str, vocabulary: Vocabulary) -> str | None:
+    return nearest(key, vocabulary.well_known - vocabulary.given - {key}, 0.8)
 
 
 def _reserved(key: str, vocabulary: Vocabulary) -> str | None:
@@ -147,7 +151,7 @@ def _pool_requirements(
         place = f"{path}[{index}]"
         key = vocabulary.normal_key(requirement.key)
         if why := _reserved(key, vocabulary):
-            yield FieldProblem(path=f"{place}.key", message=why)
+            yield FieldProblem(path=f"{place}.key", message=why, nearest=_similar(key, vocabulary))
         yield from _entry(place, requirement)
         yield from _known_values(place, key, requirement, vocabulary)
 

@@ -67,7 +67,7 @@ def check(schema: Schema, value: Any, path: str, found: Found, old: Any = None) 
     everything at once. An API server would stop before the rules.
     """
     if not _has_shape(schema.shape, value):
-        found.say(path, shape_message(schema.shape, value))
+        found.say(path, shape_message(schema.shape, value, schema.field))
         return False
     sound = _check_parts(schema, value, path, found, old)
     _check_value(schema, value, path, found)
@@ -118,13 +118,18 @@ def _has_shape(shape: Shape, value: Any) -> bool:
     return isinstance(value, _PYTHON[shape])
 
 
-def shape_message(shape: Shape, value: Any) -> str:
+def shape_message(shape: Shape, value: Any, field: Field | None = None) -> str:
     """What is said of a value that has not the shape it should have."""
     message = f"must be {_NAMES[shape]}, not {_shown_type(value)}"
-    if shape in (Shape.TEXT, Shape.SCALAR, Shape.QUANTITY) and isinstance(value, bool | int | float):
-        text = getattr(value, "text", str(value).lower() if isinstance(value, bool) else str(value))
-        return f'{message}; put it in quotes: "{text}"'
-    return message
+    if shape not in (Shape.TEXT, Shape.SCALAR, Shape.QUANTITY) or not isinstance(value, bool | int | float):
+        return message
+    if isinstance(value, bool):
+        word, others = ("true", '"yes", "on" or "y"') if value else ("false", '"no", "off" or "n"')
+        return f'{message}; put it in quotes: "{word}", or {others} if that is what is written there'
+    text = getattr(value, "text", str(value))
+    if field and field.pattern and field.words and re.fullmatch(field.pattern, text, re.ASCII) is None:
+        return f"{message}; it is {field.words}"
+    return f'{message}; put it in quotes: "{text}"'
 
 
 def _shown_type(value: Any) -> str:

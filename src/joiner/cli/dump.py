@@ -4,8 +4,7 @@ import shlex
 
 import click
 
-from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodepool import NodePool
+from joiner.model.meta import KubeObject
 from joiner.offline.kinds import known
 from joiner.offline.manifests import KUBERNETES
 
@@ -18,25 +17,21 @@ Examples:
 """
 
 
-_EVERYWHERE = (NodePool, NodeClaim)
-"""Custom kinds that every cluster with Karpenter or Joiner has."""
-
-
 @click.command("dump", short_help="Print the kubectl command that dumps all that plans read.", epilog=EPILOG)
 @click.option("--context", metavar="NAME", help="The context of kubectl.")
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Also kinds whose CRDs not every cluster has: overlays, settings, buffers, NodeClasses. kubectl fails without them.",
-)
-def command(context: str | None, everything: bool) -> None:
+def command(context: str | None) -> None:
     """Print the kubectl command that dumps what plans read of a cluster; nothing is run.
+
+    It is a line for a shell: of NodePools, NodeClasses, overlays and the like it asks for those kinds that the cluster has.
 
     A plan with fewer kinds is made with what is there: without DaemonSets new nodes look larger than they are, without volumes
     pods may be planned for a zone in which their disk is not.
     """
-    custom = tuple(known()[0]) if everything else _EVERYWHERE
-    kinds = ",".join(f"{kind.plural}.{kind.group}" if kind.group else kind.plural for kind in (*KUBERNETES, *custom))
-    chosen = ["--context", context] if context else []
-    click.echo(shlex.join(["kubectl", *chosen, "get", kinds, "--all-namespaces", "-o", "yaml"]))
+    kubectl = shlex.join(["kubectl", *(["--context", context] if context else [])])
+    custom = " ".join(f"-e {_name(kind)}" for kind in known()[0])
+    there = f"{kubectl} api-resources -o name | grep -xF {custom} | sed 's/^/,/' | tr -d '\\n'"
+    click.echo(f"{kubectl} get {','.join(map(_name, KUBERNETES))}$({there}) --all-namespaces -o yaml")
+
+
+def _name(kind: type[KubeObject]) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural

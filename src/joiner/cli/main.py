@@ -127,6 +127,13 @@ class CommandGroup(click.Group):
             finally:
                 sys.stdout.flush()
                 _tell_of_broken_providers()
+        except click.UsageError as error:
+            # People name files as kubectl never lets them, and lists with spaces.
+            if error.message.startswith("Got unexpected extra argument") and error.ctx is not None:
+                known = {each.name for each in error.ctx.command.params}
+                hints = {"filenames": "files and folders are named with -f", "zones": "several zones with commas"}
+                error.message = "; ".join((error.message, *(text for name, text in hints.items() if name in known)))
+            raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:

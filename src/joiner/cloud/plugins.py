@@ -54,5 +54,5 @@ def find(name: str) -> Connect:
         return cast(Connect, found)
     known = names()
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UnknownProvider(f"there is no provider {name!r}{hint} Installed: {', '.join(known) or 'none'}.")
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UnknownProvider(f"there is no provider {name!r}; {hint}installed are: {', '.join(known) or 'none'}")

@@ -63,17 +63,20 @@ NO_NARROWING: Final = Narrowing()
 
 def parse(capacity_types: Iterable[str], zones: Iterable[str]) -> Narrowing:
     """From the words of the command line, which may hold several, apart by commas."""
-    kinds = _words(capacity_types)
+    kinds = _words("--capacity-type", capacity_types)
     for kind in kinds:
         if kind not in CAPACITY_TYPES:
             near = nearest(kind, CAPACITY_TYPES)
             hint = f"; did you mean {near}?" if near else f"; there are {', '.join(CAPACITY_TYPES)}"
             raise Unsound(f"--capacity-type: there is no capacity type {kind}{hint}")
-    return Narrowing(kinds, _words(zones))
+    return Narrowing(kinds, _words("--zones", zones))
 
 
-def _words(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for each in given for word in each.split(",") if word.strip()))
+def _words(flag: str, given: Iterable[str]) -> tuple[str, ...]:
+    values = tuple(given)
+    if not all(each.strip(", ") for each in values):
+        raise Unsound(f"{flag}: is empty; name a value, or leave the option out")
+    return tuple(dict.fromkeys(word.strip() for each in values for word in each.split(",") if word.strip()))
 
 
 def _with(pool: NodePool, added: tuple[SelectorRequirementWithMinValues, ...]) -> NodePool:

@@ -36,7 +36,7 @@ from joiner.state.snapshot import Snapshot
 METADATA_NAME = "kubernetes.io/metadata.name"
 """The label that every namespace carries."""
 
-NO_PODS: Final = "no pod in these files is waiting for a node, so there is nothing to plan for"
+NO_PODS: Final = "no pod is waiting for a node, so there is nothing to plan for"
 """The note about files without a pod that waits."""
 
 

@@ -194,6 +194,16 @@ BAD_REQUIREMENTS = [
     Bad("a requirement on the hostname", pool(requirement("kubernetes.io/hostname")), f"{ENTRY}.key", "rule"),
     Bad("the provider's own domain", pool(requirement("karpenter.kwok.sh/mine")), f"{ENTRY}.key", "judge"),
     Bad(
+        "a misspelt label of the provider",
+        pool(requirement("karpenter.kwok.sh/instance-familly")),
+        f"{ENTRY}.key",
+        "judge",
+        nearest="karpenter.kwok.sh/instance-family",
+    ),
+    Bad(
+        "a word that YAML reads as false", pool(requirement(values=[False])), f"{ENTRY}.values[0]", words='"no", "off"'
+    ),
+    Bad(
         "an unknown capacity type",
         pool(requirement("karpenter.sh/capacity-type", values=["ondemand"])),
         f"{ENTRY}.values",
@@ -231,6 +241,7 @@ BAD_POOLS = [
     Bad(
         "a field of an older version", pool(template={"kubelet": {}}), f"{TEMPLATE}.kubelet", "judge", words="NodeClass"
     ),
+    Bad("a time without a unit", pool(template={"expireAfter": 720}), f"{TEMPLATE}.expireAfter", words="like 1h30m"),
     Bad("weight 0", pool(weight=0), "spec.weight"),
     Bad("weight 101", pool(weight=101), "spec.weight"),
     Bad("weight as text", pool(weight="10"), "spec.weight"),

@@ -9,7 +9,7 @@ from joiner.model.codec import decode
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod, PodSpec
 from joiner.model.podpolicy import RuntimeClass
-from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate
+from joiner.model.workload import DaemonSet, Deployment, Job, PodTemplate, ReplicationController, StatefulSet
 
 ZONE = "topology.kubernetes.io/zone"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -45,6 +45,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("limit", {"initContainers": [{"resources": {"limits": {"memory": "-1Gi"}}}]},
      "initContainers[0].resources.limits.memory: -1Gi is less than 0"),
     ("of the pod", {"resources": {"requests": {"cpu": "-1m"}}}, "resources.requests.cpu: -1m is less than 0"),
+    ("a request above its limit", {"containers": [{"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}}]},
+     "containers[0].resources.requests.memory: 2Gi is more than the limit of 1Gi"),
+    ("a device above its limit", {"initContainers": [{"resources": {"requests": {"a.b/c": 2}, "limits": {"a.b/c": 1}}}]},
+     "initContainers[0].resources.requests[a.b/c]: 2 is more than the limit of 1"),
     ("overhead", {"overhead": {"a.b/c": "-2"}}, "overhead[a.b/c]: -2 is less than 0"),
     ("host port", port(hostPort=70000), "containers[0].ports[0].hostPort: 70000 is not between 1 and 65535"),
     ("protocol", port(hostPort=80, protocol="tcp"), "ports[0].protocol: 'tcp' is not one of the allowed values"),
@@ -88,6 +92,10 @@ def test_what_an_api_server_refuses_is_one_problem_with_its_place(spec: dict[str
         pytest.param(spread(minDomains=1), id="a spread"),
         pytest.param(liked(100), id="a weight"),
         pytest.param({"containers": [{"resources": {"requests": {"cpu": 0}}}]}, id="no amount"),
+        pytest.param({"containers": [{"resources": {"requests": {"cpu": 1}, "limits": {"cpu": 1}}}]}, id="a limit"),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": 1}, "limits": {"memory": 1}}}]}, id="of another"
+        ),
     ],
 )
 def test_what_an_api_server_accepts_is_no_problem(spec: dict[str, Any]) -> None:
@@ -121,6 +129,27 @@ def test_nobody_makes_fewer_pods_than_none(kind: type[KubeObject], field: str) -
     (problem,) = problems(decode({"spec": {field: -5, "template": template}}, kind))
 
     assert str(problem) == f"spec.{field}: -5 is less than 0; 0 or more is allowed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector", "labels", "told"),
+    [
+        (Deployment, {"matchLabels": {"app": "a"}}, {"app": "b"}, "they are app=b"),
+        (DaemonSet, {"matchLabels": {"app": "a"}}, {}, "they are none"),
+        (ReplicationController, {"app": "a"}, {"app": "b"}, "they are app=b"),
+        (ReplicationController, {}, {"app": "b"}, ""),
+        (StatefulSet, {"matchLabels": {"app": "a"}}, {"app": "a", "tier": "db"}, ""),
+        (Deployment, None, {"app": "a"}, ""),
+    ],
+)
+def test_a_workload_chooses_the_pods_it_makes(
+    kind: type[KubeObject], selector: Any, labels: dict[str, str], told: str
+) -> None:
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c"}]}}
+    found = [str(problem) for problem in problems(decode({"spec": {"selector": selector, "template": template}}, kind))]
+
+    assert bool(found) == bool(told)
+    assert all(told in problem and problem.startswith("spec.template.metadata.labels: ") for problem in found)
 
 
 def test_every_problem_of_a_pod_is_told_at_once() -> None:

@@ -14,7 +14,9 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model.labels import Vocabulary
 
 KINDS = CORE_KINDS.plus(KWOKNodeClass, EC2NodeClass)
-VOCABULARY = Vocabulary().extended(restricted_domains=["karpenter.kwok.sh"])
+VOCABULARY = Vocabulary().extended(
+    well_known=["karpenter.kwok.sh/instance-family"], restricted_domains=["karpenter.kwok.sh"]
+)
 FILE = Path(__file__).parents[2] / "data" / "admission" / "design-examples.yaml"
 EXAMPLES = yamldoc.documents(FILE.read_text(encoding="utf-8"), FILE.name)
 

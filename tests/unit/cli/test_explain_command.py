@@ -66,6 +66,17 @@ def edited(**template: Any) -> dict[str, Any]:
     return {**POOL, "spec": spec}
 
 
+def test_a_node_that_is_deleted_already_does_not_stay(tmp_path: Path) -> None:
+    own = {**CLAIMS[0]["metadata"], "deletionTimestamp": "2026-11-01T10:00:00Z"}
+    rest = [each for each in OBJECTS if each["kind"] != "NodeClaim"]
+    dump = written(tmp_path, *rest, {**CLAIMS[0], "metadata": own}, *CLAIMS[1:])
+    name = CLAIMS[0]["status"]["nodeName"]
+    told, data = asked("node", name, "-f", dump).stdout, asked("node", name, "-f", dump, "-o", "json").stdout
+
+    assert told.startswith(f"Node {name} goes already\n")
+    assert json.loads(data)["goes"] is True
+
+
 def test_a_node_that_goes_and_one_that_stays() -> None:
     goes, stays = (
         asked("node", "node-4", "-f", str(DUMP)),

@@ -237,3 +237,17 @@ def test_an_end_that_is_closed_or_full_is_no_bug_of_ours(line: str, said: str) -
     assert done.returncode == 1
     assert re.search(said, done.stdout + done.stderr)
     assert "bug" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["plan"], ["catalog"], ["consolidate"], ["explain", "node", "n"]], ids=" ".join)
+def test_files_without_their_option_are_answered_with_it(command: list[str]) -> None:
+    result = CliRunner().invoke(cli, [*command, "pools.yaml"])
+
+    assert result.exit_code == 2
+    assert "(pools.yaml); files and folders are named with -f" in result.output
+
+
+def test_zones_with_spaces_between_are_answered_with_commas() -> None:
+    result = CliRunner().invoke(cli, ["plan", "-f", "x", "--zones", "a", "b"])
+
+    assert "several zones with commas" in result.output

@@ -39,7 +39,10 @@ spec: {{nodeName: there, containers: [{{name: c, resources: {{requests: {{cpu: 1
 
 
 def selecting(app: str, name: str = "web") -> str:
-    return deployment(name).replace("  template:", f"  selector: {{matchLabels: {{app: {app}}}}}\n  template:")
+    selector = f"  selector: {{matchLabels: {{app: {app}}}}}\n  template:"
+    return (
+        deployment(name).replace("  template:", selector).replace(f"labels: {{app: {name}}}", f"labels: {{app: {app}}}")
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_of_pods_that_are_given_twice_and_differ_it_is_told_which_counts() -> No
 
 
 def test_files_in_which_nobody_waits_are_told() -> None:
-    said = "no pod in these files is waiting for a node, so there is nothing to plan for"
+    said = "no pod is waiting for a node, so there is nothing to plan for"
 
     assert said in notes(NODE, pod("a", node="there"))
     assert said not in notes(pod("a"))

@@ -8,7 +8,7 @@ from tests.unit.controllers.provisioningworld import Workshop, at_work, own_node
 
 from joiner.cloud.errors import NodeClassNotReady
 from joiner.controllers.provisioning.claimwriter import ClaimRequest, dynamic_claim
-from joiner.controllers.provisioning.pools import NO_POOL
+from joiner.controllers.provisioning.pools import NO_POOL, NOT_OURS
 from joiner.kube.errors import Unreachable
 from joiner.model.affinity import TopologySpreadConstraint
 from joiner.model.clusterobjects import Service
@@ -102,6 +102,9 @@ def test_pods_are_planned_for_when_the_window_closes_and_not_before() -> None:
     at_work(test)
 
 
+STRANGE = {"group": "strange.example.com", "kind": "Strange", "name": "other"}
+
+
 @pytest.mark.parametrize(
     ("left_out", "says"),
     [
@@ -114,8 +117,8 @@ def test_pods_are_planned_for_when_the_window_closes_and_not_before() -> None:
         ),
         pytest.param(ready_pool("p", replicas=3), f"NodePools: {NO_POOL}", id="static"),
         pytest.param(
-            replace(ready_pool("p"), spec=decode({"template": {}}, NodePoolSpec)),
-            f"NodePools: {NO_POOL}",
+            replace(ready_pool("p"), spec=decode({"template": {"spec": {"nodeClassRef": STRANGE}}}, NodePoolSpec)),
+            f"NodePools: {NOT_OURS}: NodePool p names Strange other of strange.example.com",
             id="somebody else's NodeClass",
         ),
     ],

@@ -34,6 +34,15 @@ def test_only_these_zones_are_bought_in(given: tuple[str, ...]) -> None:
     assert {zone for _, zone in bought(*given)} <= {"test-zone-b", "test-zone-c"}
 
 
+@pytest.mark.parametrize("flag", ["--zones", "--capacity-type"])
+@pytest.mark.parametrize("value", ["", " , "])
+def test_an_option_without_a_value_does_not_mean_everything(flag: str, value: str) -> None:
+    result = run(flag, value)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"{flag}: is empty; name a value, or leave the option out" in result.stderr
+
+
 def test_a_pool_that_is_left_with_nothing_is_named() -> None:
     report = json.loads(run("--capacity-type", "spot", pools=POOL).stdout)
 

@@ -8,7 +8,7 @@ from joiner.cli import inputs, output
 
 EPILOG = """\b
 Examples:
-  kubectl get nodes,nodeclaims,nodepools,pods,poddisruptionbudgets -A -o yaml | joiner consolidate -f -
+  eval "$(joiner dump)" | joiner consolidate -f -
   joiner consolidate --cluster
   joiner consolidate -f dump.yaml --horizon 24h
   joiner consolidate -f dump.yaml -o json | jq '.summary'

@@ -10,6 +10,7 @@ from joiner.cli.output import Cell, Table, TableColumn
 from joiner.clock import SystemClock
 from joiner.disruption.consolidation.payback import why
 from joiner.disruption.decision import Move, Payback
+from joiner.disruption.eligibility import GOING
 from joiner.disruption.situation import Rules
 from joiner.disruption.verdict import NodeVerdict
 from joiner.model import labels
@@ -39,6 +40,10 @@ def _told(report: NodeReport) -> Iterator[str | Cell]:
         yield Cell(f"Node {report.name} is gone", "bold")
     elif found.move is not None:
         yield from _goes(report.name, found, found.move)
+    elif _is_going(found):
+        yield Cell(f"Node {report.name} goes already", "bold")
+        yield _facts(found)
+        yield "its NodeClaim or the Node is deleted; what keeps it is told in the events"
     else:
         yield from _stays(report.name, found)
     if report.events:
@@ -62,6 +67,10 @@ def _goes(name: str, found: NodeVerdict, move: Move) -> Iterator[str | Cell]:
         yield f"why: {because}"
     for each in found.before:
         yield f"first: {each.decision} {', '.join(each.nodes)} for reason {each.reason}; then it is decided again"
+
+
+def _is_going(found: NodeVerdict) -> bool:
+    return any(each.message == GOING for each in found.hindrances)
 
 
 def _stays(name: str, found: NodeVerdict) -> Iterator[str | Cell]:
@@ -102,7 +111,7 @@ def _as_data(report: NodeReport) -> dict[str, Any]:
         "instanceType": own.get(labels.INSTANCE_TYPE),
         "hourly": round(found.price.bill, 6) if found.price.known else None,
         "pods": list(found.pods),
-        "goes": found.move is not None,
+        "goes": found.move is not None or _is_going(found),
         "move": None if found.move is None else _move_data(found.move),
         "before": [_move_data(each) for each in found.before],
         "stays": [{"reason": each.reason, "why": each.message, "until": each.change} for each in found.hindrances],

@@ -30,7 +30,11 @@ CONTROLLERS: Final[tuple[type[ReplicaSet | StatefulSet | ReplicationController],
 """What makes pods, and says which of them belong together."""
 NOTHING_TO_BUY: Final = "no instance type that can be bought now meets its requirements"
 NO_POOL: Final = "there is no dynamic NodePool: new nodes for pods come only from a NodePool without replicas"
+NOT_OURS: Final = "there is no NodePool of the provider that runs (--provider says which)"
 ALL_TAKEN: Final = "no reservation that it can buy from has anything left, and it allows nothing else"
+
+
+_NAMED: Final = 3
 
 
 class Pools:
@@ -68,8 +72,17 @@ class Pools:
             used = used_by(snapshot, pool.name, pool.spec.limits, catalog)
             options.append(PoolOption(pool=pool, catalog=catalog, used=used))
         if not options and not skipped:
-            skipped.append(RefusalReason(rule="nodepool", object=EVERY_POOL, message=NO_POOL))
+            skipped.append(RefusalReason(rule="nodepool", object=EVERY_POOL, message=self._why_none()))
         return tuple(options), tuple(skipped)
+
+    def _why_none(self) -> str:
+        """A pool whose NodeClass belongs to another provider is passed over, and told where there is no other pool."""
+        dynamic = [pool for pool in self._informers.all(NodePool) if pool.spec.replicas is None]
+        references = [
+            (pool.name, pool.spec.template.spec.node_class_ref) for pool in dynamic if not self._managed.pool(pool)
+        ]
+        named = (f"NodePool {name} names {each.kind} {each.name} of {each.group}" for name, each in references[:_NAMED])
+        return f"{NOT_OURS}: {'; '.join(named)}" if references else NO_POOL
 
 
 class SpreadDefaults:

@@ -13,8 +13,8 @@ from joiner.state.snapshot import Snapshot
 from joiner.state.virtualpods import is_virtual
 
 _NO_NODES: Final = (
-    "there is no node of a NodePool in these files: give the Nodes, NodeClaims and Pods as"
-    " kubectl get nodes,nodeclaims,pods -A -o yaml prints them"
+    "there is no node of a NodePool; of a cluster that is given as files the Nodes, NodeClaims and Pods must be there, as by the"
+    " command that joiner dump prints"
 )
 
 

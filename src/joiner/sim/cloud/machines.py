@@ -16,6 +16,7 @@ from typing import Final, Literal
 from joiner.clock import Clock
 from joiner.model.meta import Value, replace
 from joiner.model.resources import Resources
+from joiner.model.taints import UNREGISTERED, Taint
 from joiner.sim.trace import Trace
 
 State = Literal["pending", "running", "shutting-down", "gone"]
@@ -77,6 +78,8 @@ class CloudMachine(Value):
     """Everything the cloud says about it."""
     node_labels: Mapping[str, str] = {}
     """What its kubelet was told to call its node beside what it knows itself."""
+    node_taints: tuple[Taint, ...] = (UNREGISTERED,)
+    """What its kubelet was told to taint its node with when it joins."""
     capacity: Resources = {}
     """What its type promises."""
     allocatable: Resources = {}

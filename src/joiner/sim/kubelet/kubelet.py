@@ -20,7 +20,7 @@ from joiner.model.node import Node, NodeCondition, NodeSpec, NodeStatus, NodeSys
 from joiner.model.quantity import Quantity
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
-from joiner.model.taints import UNREGISTERED, Taint
+from joiner.model.taints import Taint
 from joiner.sim.cloud.machines import CloudMachine, MachineRoom, Span
 
 NOT_READY: Final = (
@@ -161,7 +161,7 @@ class Kubelets:
         }
         return Node(
             metadata=ObjectMeta(name=machine.node_name, labels={key: value for key, value in known.items() if value}),
-            spec=NodeSpec(provider_id=machine.provider_id, taints=(UNREGISTERED, *NOT_READY)),
+            spec=NodeSpec(provider_id=machine.provider_id, taints=(*machine.node_taints, *NOT_READY)),
             status=NodeStatus(
                 capacity=_at_first(machine, machine.capacity),
                 allocatable=_at_first(machine, machine.allocatable),

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joiner.cloud.sources.facts import TypeFacts
+from joiner.model.codec import decode
 from joiner.model.meta import Value
 from joiner.model.quantity import MILLI, parse
 from joiner.model.resources import Resources
+from joiner.model.taints import UNREGISTERED, Taint
 
 ONLY: Final = "capacity-reservations-only"
 _MIB: Final = (1 << 20) * MILLI
@@ -31,6 +33,7 @@ class Told(Value):
     joins: bool
     """Whether the machine knows the cluster."""
     labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = (UNREGISTERED,)
     kubelet: Mapping[str, Any] = {}
     disk_gib: int = 20
 
@@ -54,10 +57,12 @@ def told(data: Mapping[str, Any], cluster: str) -> Told:
     flags = " ".join(spec["kubelet"].get("flags") or ())
     given = re.search(r"--node-labels=(\S*)", flags)
     pairs = (each.partition("=") for each in given[1].split(",")) if given is not None and given[1] else ()
+    kubelet = spec["kubelet"].get("config") or {}
     return Told(
         joins=spec["cluster"]["name"] == cluster,
         labels={key: value for key, _, value in pairs},
-        kubelet=spec["kubelet"].get("config") or {},
+        taints=tuple(decode(each, Taint) for each in kubelet.get("registerWithTaints") or ()),
+        kubelet=kubelet,
         disk_gib=disk,
     )
 

@@ -235,6 +235,7 @@ class Account:
                 operating_system="linux",
                 labels=self.labels_of(machine.type, machine.zone, machine.market, targeted),
                 node_labels=told.labels,
+                node_taints=told.taints,
                 capacity=capacity,
                 allocatable=boot.allocatable(facts, told, capacity),
                 launched_at=machine.launched_at,
