@@ -132,7 +132,8 @@ class CommandGroup(click.Group):
             if error.message.startswith("Got unexpected extra argument") and error.ctx is not None:
                 known = {each.name for each in error.ctx.command.params}
                 hints = {"filenames": "files and folders are named with -f", "zones": "several zones with commas"}
-                error.message = "; ".join((error.message, *(text for name, text in hints.items() if name in known)))
+                texts = (error.message, *(text for name, text in hints.items() if name in known))
+                raise click.UsageError("; ".join(texts), error.ctx) from None
             raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
