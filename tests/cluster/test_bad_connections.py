@@ -15,6 +15,7 @@ from tests.cluster.proxy import BadConnection, Fault, Judge, always, bad_connect
 from tests.cluster.test_chaos import ALONE, machines
 from tools.controlplane.manifests import install_crds
 from tools.controlplane.plane import ControlPlane
+from tools.controlplane.processes import tail
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("joiner")]
 NODES = 5
@@ -107,11 +108,11 @@ def comes_and_goes(case: Case, controller: Controller, proxy: BadConnection) -> 
     replaces_two(case)
     proxy.judge = fine
 
-    assert proxy.claims_made == NODES + 2, "none was written that was not needed"
+    assert proxy.claims_made == NODES + 2, f"none was written that was not needed:\n{tail(controller.log, 80)}"
     assert controller.process is not None
     assert controller.process.poll() is None, "it is the same process as at the start"
     is_well(case, controller, proxy)
-    assert proxy.claims_made == NODES + 3
+    assert proxy.claims_made == NODES + 3, f"none was written that was not needed:\n{tail(controller.log, 80)}"
 
 
 def test_requests_that_go_wrong_in_every_way(case: Case, unlucky: Controller, proxy: BadConnection) -> None:
