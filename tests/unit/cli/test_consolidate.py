@@ -53,4 +53,4 @@ def test_files_without_nodes_are_told_what_to_give(tmp_path: Path) -> None:
     result = asked("-f", str(pool), "--instance-types", "kwok")
 
     assert result.exit_code == 1
-    assert "kubectl get nodes" in result.output
+    assert "joiner dump" in result.output

@@ -382,3 +382,27 @@ def test_requests_that_cannot_be_meant_are_named_once_for_all_their_workloads() 
 
     assert "Deployment shop, Deployment web: requests 512m of memory is less than 1Mi" in said
     assert said.count("less than 1Mi") == 1
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------------
+
+SPREAD = (
+    ", topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule,"
+    " labelSelector: {matchLabels: {app: web}}}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "told"), [pytest.param("4", "leaves cpu 2 of its limits", id="room"), pytest.param("2", "", id="none")]
+)
+def test_room_that_a_later_round_may_use_is_told(cpu: str, told: str) -> None:
+    pool = POOL.replace("  template:", f"  limits: {{cpu: {cpu}}}\n  template:", 1)
+    workload = deployment(replicas=8, cpu="1500m", more=SPREAD)
+    report = json.loads(
+        CliRunner().invoke(cli, ["plan", "-f", "-", "-o", "json"], input=f"{pool}---\n{workload}").stdout
+    )
+    found = [note for note in report["notes"] if "in a later round" in note]
+
+    assert report["summary"]["newNodes"] == 1
+    assert bool(found) == bool(told)
+    assert all(told in each for each in found)

@@ -61,7 +61,7 @@ def as_data(view: PlanReport) -> dict[str, Any]:
 def _told_data(view: PlanReport) -> dict[str, Any]:
     """What was assumed, what was left out, and what is odd about the files."""
     return {
-        "notes": [*view.files_passed_over, *view.question.notes],
+        "notes": [*view.files_passed_over, *view.question.notes, *view.later_rounds],
         "ignored": [ignored_data(each) for each in view.question.ignored],
         "warnings": [finding_data(each) for each in view.warnings],
     }

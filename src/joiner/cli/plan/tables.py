@@ -239,6 +239,7 @@ def _remedies(view: PlanReport) -> Iterator[str]:
         if row.remedies:
             without = ", or without ".join(map(str, row.remedies))
             yield f"{view.workload(row.pod)} would have a place without {without}"
+    yield from view.later_rounds
     open_rows = [row for row in view.left_over if not row.remedies] or view.left_over
     for row in open_rows[:1]:
         yield f"--explain POD tells more of a pod, for instance --explain {short(row.pods[0])}"

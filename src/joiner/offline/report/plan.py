@@ -14,7 +14,7 @@ from typing import Final
 from joiner.catalog.build import Catalog
 from joiner.catalog.explain import before_overlays
 from joiner.catalog.market import InstanceType, Option
-from joiner.model import labels, resources
+from joiner.model import labels, quantity, resources
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.podrequests import of_spec
@@ -29,6 +29,7 @@ from joiner.offline.validation import Finding
 from joiner.offline.workloads.autoscalers import Load
 from joiner.scheduling.bound.lowerbound import Bound, bound, placed
 from joiner.scheduling.effort import Tries
+from joiner.scheduling.nodes.openclaim import LIMITS
 from joiner.scheduling.plan import ITSELF, Plan, PlannedClaim, Refusal, RefusalReason
 from joiner.scheduling.pods.defaultspread import Defaults
 from joiner.scheduling.problem import Policy
@@ -244,6 +245,26 @@ class PlanReport:
         pods = {pod.key: pod for pod in self.question.problem.pods}
         asked = (of_spec(pods[name].spec) for name in self.plan.placements.get(node.name, ()))
         return resources.add(there.used, *asked)
+
+    @cached_property
+    def later_rounds(self) -> tuple[str, ...]:
+        """A line for each NodePool whose limits refuse pods, though its nodes as they are bought leave room for another one."""
+        refused = {reason.object for each in self.plan.refusals for reason in each.reasons if reason.rule == LIMITS}
+        found = []
+        for option in self.question.problem.pools:
+            name, types = option.pool.name, self._types[option.pool.name]
+            chosen = (each.options[0].name for each in self.plan.claims if each.nodepool == name)
+            bought = [{**types[each].capacity, resources.NODES: quantity.MILLI} for each in chosen]
+            limits = {key: int(amount) for key, amount in option.pool.spec.limits.items()}
+            left = resources.subtract(limits, resources.add(option.used, *bought))
+            least = {key: min((each.get(key, 0) for each in bought), default=0) for key in limits}
+            if f"NodePool {name}" in refused and bought and all(left[key] >= least[key] for key in limits):
+                told = ", ".join(f"{key} {resources.plain(key, left[key])}" for key in limits)
+                found.append(
+                    f"NodePool {name}: what is bought leaves {told} of its limits. Until a node is launched it counts as the"
+                    " largest type that it may become, so controllers may place some of these pods in a later round"
+                )
+        return tuple(found)
 
     @cached_property
     def spare(self) -> int:
