@@ -32,7 +32,7 @@ from joiner.model.pod import Pod
 from joiner.options import Options
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 from joiner.sim.trace import Trace
 from joiner.sim.world import World

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.golden import digests
 
 from joiner.cli.main import cli
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 from joiner.sim.trace import Trace
 

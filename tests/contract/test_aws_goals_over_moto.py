@@ -18,7 +18,7 @@ from joiner.cloud.aws.api import ALREADY_EXISTS, Answer, AwsError
 from joiner.cloud.aws.boto import BotoApi
 from joiner.sim.cloud.ec2 import door
 from joiner.sim.cloud.ec2.face import Ec2Face
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 from joiner.sim.trace import Trace
 

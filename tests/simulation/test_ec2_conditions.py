@@ -15,7 +15,7 @@ from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.sim.cloud.ec2.world import Account
 from joiner.sim.story import ec2, objects
-from joiner.sim.story.given import Given, PoolWords
+from joiner.sim.story.document.given import Given, PoolWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 

@@ -9,7 +9,7 @@ from joiner.model.clusterobjects import Event
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.sim.story import ec2, objects
-from joiner.sim.story.given import Given, PoolWords, ReservationWords
+from joiner.sim.story.document.given import Given, PoolWords, ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 

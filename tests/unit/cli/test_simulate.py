@@ -13,7 +13,7 @@ from joiner.cli.main import cli
 from joiner.cli.simulate.progress import StoryProgress
 from joiner.controllers.nodeclaim.garbagecollection import ClaimGarbageCollection
 from joiner.kube.client import Key
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 
 STORY = """

@@ -25,8 +25,8 @@ from joiner.sim.cloud.machines import CloudMachine, CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import objects
-from joiner.sim.story.format import Deploy
-from joiner.sim.story.given import Given, PoolWords, ReservationWords
+from joiner.sim.story.document.format import Deploy
+from joiner.sim.story.document.given import Given, PoolWords, ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 

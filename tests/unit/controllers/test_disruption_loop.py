@@ -23,7 +23,7 @@ from joiner.model.nodepool import NodePool
 from joiner.model.taints import TO_BE_REMOVED, is_among
 from joiner.model.workload import Deployment
 from joiner.sim.story import objects
-from joiner.sim.story.format import Deploy
+from joiner.sim.story.document.format import Deploy
 
 AT_ONCE = Duration.parse("0s")
 A_PASS = POLL_S + 1

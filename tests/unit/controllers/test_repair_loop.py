@@ -26,7 +26,7 @@ from joiner.options import OptionsError, read
 from joiner.sim.apiserver.client import Call, NoMeddler
 from joiner.sim.cloud.cloud import PretendCloud
 from joiner.sim.cloud.provider import PretendProvider
-from joiner.sim.story.given import ReservationWords
+from joiner.sim.story.document.given import ReservationWords
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 

@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from joiner.kube.tasks import Tasks
 from joiner.options import Options
 from joiner.sim.story import objects
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.outages import Outages
 from joiner.sim.story.steps import StepRunner
 from joiner.sim.virtualtime import VirtualLoop, run

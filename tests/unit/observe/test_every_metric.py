@@ -17,7 +17,7 @@ from joiner.observe.cluster import CLUSTER_FAMILIES, STATE_FAMILIES
 from joiner.observe.conditions import TOGETHER, TRANSITIONS, condition_families, watched_kinds
 from joiner.observe.metrics import NOT_YET, Metrics
 from joiner.observe.pods import POD_FAMILIES
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 from joiner.sim.world import World
 

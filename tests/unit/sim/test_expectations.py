@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from joiner.sim.story.document.format import read
 from joiner.sim.story.expectations import looked_up
-from joiner.sim.story.format import read
 from joiner.sim.story.player import play
 
 DATA = {"status": {"nodes": 2}, "metadata": {"labels": {"example.com/team": "a"}}, "spec": {"taints": [{"key": "k"}]}}

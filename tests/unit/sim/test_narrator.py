@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.story.format import read
+from joiner.sim.story.document.format import read
 from joiner.sim.story.player import play
 from joiner.sim.story.report.summary import Summary, quantile
 

@@ -4,8 +4,8 @@ import pytest
 
 from joiner.model.duration import Duration
 from joiner.sim.story import phrases
-from joiner.sim.story.format import NeverJoin, Outage, Price, Reclaim, Shortage, Withdraw
-from joiner.sim.story.given import MarketWords
+from joiner.sim.story.document.format import NeverJoin, Outage, Price, Reclaim, Shortage, Withdraw
+from joiner.sim.story.document.given import MarketWords
 
 SHORT = Duration.parse("90s")
 

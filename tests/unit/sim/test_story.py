@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from joiner.model.duration import Duration
-from joiner.sim.story.format import Deploy, Story, StoryError, read
-from joiner.sim.story.invariants import LawError
-from joiner.sim.story.invariants import read as read_law
+from joiner.sim.story.document.format import Deploy, Story, StoryError, read
+from joiner.sim.story.document.invariants import LawError
+from joiner.sim.story.document.invariants import read as read_law
 
 GOOD = """
 story: a reservation is used first, and never twice

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.story import format, given
-from joiner.sim.story.format import PARTS, STEPS
-from joiner.sim.story.given import Words
-from joiner.sim.story.invariants import EXAMPLES
+from joiner.sim.story.document import format, given
+from joiner.sim.story.document.format import PARTS, STEPS
+from joiner.sim.story.document.given import Words
+from joiner.sim.story.document.invariants import EXAMPLES
 from joiner.sim.story.validation import rehearse
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "stories.md").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from joiner.cloud.kwok.nodeclass import KWOKNodeClass
 from joiner.model.nodepool import NodePool
 from joiner.model.workload import Deployment
 from joiner.sim.story import objects
-from joiner.sim.story.format import StoryError, read
-from joiner.sim.story.manifests import StoryManifests, with_instance_types
+from joiner.sim.story.document.format import StoryError, read
+from joiner.sim.story.document.manifests import StoryManifests, with_instance_types
 from joiner.sim.story.player import play
 from joiner.sim.story.validation import prepared, rehearse
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from joiner.sim.story.format import StoryError, read
+from joiner.sim.story.document.format import StoryError, read
 from joiner.sim.story.player import play
 from joiner.sim.story.validation import prepared, rehearse
 

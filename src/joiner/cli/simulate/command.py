@@ -14,9 +14,9 @@ from joiner.cli.simulate.tracefile import steps_to
 from joiner.model.duration import Duration, DurationError
 from joiner.model.meta import replace
 from joiner.sim.hunt.worseworlds import WORSE
-from joiner.sim.story.format import Story, StoryError
-from joiner.sim.story.limits import LONGEST
-from joiner.sim.story.manifests import StoryManifests
+from joiner.sim.story.document.format import Story, StoryError
+from joiner.sim.story.document.limits import LONGEST
+from joiner.sim.story.document.manifests import StoryManifests
 from joiner.sim.story.phrases import clock_time
 from joiner.sim.story.player import play
 from joiner.sim.story.report.narrator import Teller

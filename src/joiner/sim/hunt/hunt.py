@@ -28,8 +28,8 @@ from joiner.sim.hunt.randomworld import STEP_NAMES, ClockStep, DeleteNodes, Hang
 from joiner.sim.hunt.worseworlds import WorseWorld, worse
 from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import ec2, objects
-from joiner.sim.story.format import Timed
-from joiner.sim.story.manifests import KNOWN, decoded
+from joiner.sim.story.document.format import Timed
+from joiner.sim.story.document.manifests import KNOWN, decoded
 from joiner.sim.story.outages import Outages
 from joiner.sim.story.steps import StepRunner, Unplayable
 from joiner.sim.trace import Trace

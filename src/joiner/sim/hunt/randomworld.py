@@ -12,7 +12,7 @@ from joiner.model.duration import NEVER, Duration
 from joiner.model.meta import Value, replace
 from joiner.model.quantity import parse
 from joiner.sim.hunt.checkers import IMPOSSIBLE
-from joiner.sim.story.format import (
+from joiner.sim.story.document.format import (
     Apply,
     DaemonSetStep,
     Delete,
@@ -30,7 +30,7 @@ from joiner.sim.story.format import (
     Timed,
     Vanish,
 )
-from joiner.sim.story.given import Given, MarketWords, PoolWords, ReservationWords
+from joiner.sim.story.document.given import Given, MarketWords, PoolWords, ReservationWords
 
 MINUTE: Final = 60.0
 BUDGETS: Final[tuple[tuple[dict[str, Any], ...], ...]] = (

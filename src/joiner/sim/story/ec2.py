@@ -11,7 +11,7 @@ from joiner.model import codec
 from joiner.model.meta import replace
 from joiner.sim.cloud.cloud import PretendCloud
 from joiner.sim.cloud.ec2.world import ACCOUNT, CLUSTER, Account, CapacityReservation, account
-from joiner.sim.story.given import Given, ReservationWords
+from joiner.sim.story.document.given import Given, ReservationWords
 
 AWS: Final = "aws"
 PREFIX: Final = "ec2/"

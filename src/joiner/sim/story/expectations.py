@@ -12,8 +12,8 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.sim.apiserver.server import Write
 from joiner.sim.story import objects
-from joiner.sim.story.format import ClaimWords, Expectation
-from joiner.sim.story.invariants import Law
+from joiner.sim.story.document.format import ClaimWords, Expectation
+from joiner.sim.story.document.invariants import Law
 from joiner.sim.story.phrases import counted
 from joiner.sim.story.workloadpods import WorkloadPods
 from joiner.sim.world import World

@@ -15,8 +15,8 @@ from joiner.model.workload import DaemonSet, Deployment, Job, StatefulSet
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.kubelet.podlifecycle import RUNS_FOR
 from joiner.sim.story import ec2
-from joiner.sim.story.format import DaemonSetStep, Deploy, JobStep, PodWords, StatefulSetStep
-from joiner.sim.story.given import Given, PoolWords
+from joiner.sim.story.document.format import DaemonSetStep, Deploy, JobStep, PodWords, StatefulSetStep
+from joiner.sim.story.document.given import Given, PoolWords
 
 K = TypeVar("K", bound=KubeObject)
 NAMESPACE: Final = "default"

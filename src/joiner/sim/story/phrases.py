@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joiner.model.duration import SECOND, Duration
-from joiner.sim.story.format import (
+from joiner.sim.story.document.format import (
     EndReservation,
     NeverJoin,
     OtherCluster,
@@ -19,7 +19,7 @@ from joiner.sim.story.format import (
     Traffic,
     Withdraw,
 )
-from joiner.sim.story.given import MarketWords
+from joiner.sim.story.document.given import MarketWords
 
 
 def clock_time(seconds: float) -> str:

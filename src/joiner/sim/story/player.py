@@ -18,10 +18,10 @@ from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.market import MarketSlice
 from joiner.sim.kubelet.kubelet import NodeTiming
 from joiner.sim.story import ec2, objects, phrases
+from joiner.sim.story.document.format import MOMENTS, Expectation, Story, StoryError, Timed
+from joiner.sim.story.document.given import CloudWords
+from joiner.sim.story.document.manifests import StoryManifests
 from joiner.sim.story.expectations import Judge
-from joiner.sim.story.format import MOMENTS, Expectation, Story, StoryError, Timed
-from joiner.sim.story.given import CloudWords
-from joiner.sim.story.manifests import StoryManifests
 from joiner.sim.story.outages import Outages
 from joiner.sim.story.report.narrator import Narrator, Teller
 from joiner.sim.story.report.summary import Summary, Verdict, summarize

@@ -13,7 +13,7 @@ from joiner.model.node import Node, NodeCondition
 from joiner.sim.cloud.cloud import DefectRule
 from joiner.sim.cloud.machines import CloudMachine, MachineDefects
 from joiner.sim.story import objects
-from joiner.sim.story.format import (
+from joiner.sim.story.document.format import (
     Apply,
     Delete,
     EndReservation,
@@ -34,8 +34,8 @@ from joiner.sim.story.format import (
     Vanish,
     Withdraw,
 )
-from joiner.sim.story.given import MarketWords
-from joiner.sim.story.manifests import StoryManifests, decoded
+from joiner.sim.story.document.given import MarketWords
+from joiner.sim.story.document.manifests import StoryManifests, decoded
 from joiner.sim.story.outages import Outages
 from joiner.sim.world import World
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from joiner.model.duration import Duration
-from joiner.sim.story.format import Timed
+from joiner.sim.story.document.format import Timed
 from joiner.sim.story.phrases import brief
 
 Key = tuple[str, str]

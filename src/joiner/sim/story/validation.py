@@ -38,8 +38,9 @@ from joiner.model.typesettings import InstanceTypeSettings
 from joiner.model.workload import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from joiner.observe.events import REASONS
 from joiner.sim.apiserver.admission import fresh
-from joiner.sim.story import ec2, limits, mistakes, objects
-from joiner.sim.story.format import (
+from joiner.sim.story import ec2, objects
+from joiner.sim.story.document import limits, mistakes
+from joiner.sim.story.document.format import (
     Delete,
     Expectation,
     OtherCluster,
@@ -55,9 +56,9 @@ from joiner.sim.story.format import (
     Withdraw,
     read,
 )
-from joiner.sim.story.given import MarketWords, Words
-from joiner.sim.story.invariants import Law
-from joiner.sim.story.manifests import KNOWN, StoryManifests, Written, with_instance_types
+from joiner.sim.story.document.given import MarketWords, Words
+from joiner.sim.story.document.invariants import Law
+from joiner.sim.story.document.manifests import KNOWN, StoryManifests, Written, with_instance_types
 from joiner.sim.story.phrases import brief
 from joiner.sim.story.timeline import Presence
 from joiner.sim.world import KINDS

@@ -16,8 +16,8 @@ from joiner.model.meta import Value
 from joiner.model.quantity import Quantity
 from joiner.options import Gates, Options, OptionsError, gate_name
 from joiner.options import read as read_options
-from joiner.sim.story import mistakes
-from joiner.sim.story.given import (
+from joiner.sim.story.document import mistakes
+from joiner.sim.story.document.given import (
     CloudWords,
     DeviceWords,
     Given,
@@ -27,8 +27,8 @@ from joiner.sim.story.given import (
     ReservationWords,
     Words,
 )  # fmt: skip
-from joiner.sim.story.invariants import Law, LawError
-from joiner.sim.story.invariants import read as read_law
+from joiner.sim.story.document.invariants import Law, LawError
+from joiner.sim.story.document.invariants import read as read_law
 from joiner.yamldoc import Document
 
 T = TypeVar("T")

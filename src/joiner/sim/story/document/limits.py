@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from joiner.model.duration import NEVER, Duration
 from joiner.model.quantity import Quantity
-from joiner.sim.story.format import Traffic
-from joiner.sim.story.given import Words
+from joiner.sim.story.document.format import Traffic
+from joiner.sim.story.document.given import Words
 
 LONGEST: Final = Duration.parse("87600h")
 """No story is longer than ten years."""

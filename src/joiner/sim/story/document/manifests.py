@@ -22,8 +22,9 @@ from joiner.model.nodepool import NodePool
 from joiner.model.workload import Deployment, HorizontalPodAutoscaler, StatefulSet
 from joiner.offline import files, ignored
 from joiner.offline.files import InputProblem
-from joiner.sim.story import ec2, objects, unused
-from joiner.sim.story.format import Apply, Story, Timed
+from joiner.sim.story import ec2, objects
+from joiner.sim.story.document import unused
+from joiner.sim.story.document.format import Apply, Story, Timed
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
 
