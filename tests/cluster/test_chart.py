@@ -1,12 +1,16 @@
 """The chart, rendered by a real helm and installed into the real API server."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.cluster.conftest import CHART, helm, rendered
 from tools.controlplane.cluster import Cluster
 
+from joiner.cloud.aws import settings as aws_settings
+from joiner.cloud.aws.settings import AwsSettings
 from joiner.options import Options, flag_of
 
 pytestmark = pytest.mark.cluster
@@ -58,13 +62,69 @@ def test_two_replicas_keep_apart_and_can_do_no_harm() -> None:
     assert pod["priorityClassName"] == "system-cluster-critical"
 
 
-def test_every_variable_is_one_that_joiner_reads() -> None:
-    known = {flag_of(name).upper().replace("-", "_") for name in Options.__dataclass_fields__}
-    known |= {"POD_NAME", "SYSTEM_NAMESPACE", "CLUSTER_NAME", "CLUSTER_ENDPOINT", "INTERRUPTION_QUEUE"}
-    settings = ("clusterName", "clusterEndpoint", "interruptionQueue", "schedulerConfig")
-    flags = [flag for name in settings for flag in ("--set", f"settings.{name}=x")]
+KARPENTERS = {
+    "podDisruptionBudget": {"name": "karpenter", "maxUnavailable": 1},
+    "terminationGracePeriodSeconds": None,
+    "logLevel": "info",
+    "settings": {
+        "batchMaxDuration": "10s",
+        "batchIdleDuration": "1s",
+        "preferencePolicy": "Respect",
+        "minValuesPolicy": "Strict",
+        "schedulerConfig": "podTopologySpread: {}",
+        "clusterCABundle": "LS0t",
+        "clusterName": "prod",
+        "clusterEndpoint": "https://prod.example",
+        "isolatedVPC": True,
+        "eksControlPlane": False,
+        "vmMemoryOverheadPercent": 0,
+        "interruptionQueue": "prod",
+        "reservedENIs": "1",
+        "ignoreDRARequests": True,
+        "disableClusterStateObservability": False,
+        "disableDryRun": True,
+        "featureGates": {"nodeRepair": True, "spotToSpotConsolidation": False, "drift": True},
+    },
+}
+"""Values of Karpenter's chart for AWS."""
 
-    assert {each["name"] for each in container(*flags)["env"]} <= known
+
+def test_values_of_karpenter_work_and_every_variable_is_one_that_joiner_reads(tmp_path: Path) -> None:
+    known = {flag_of(name).upper().replace("-", "_") for name in Options.__dataclass_fields__}
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump(KARPENTERS), encoding="utf-8")
+
+    found = {each["name"]: each.get("value") for each in container("--values", str(values))["env"]}
+
+    own = {
+        "CLUSTER_CA_BUNDLE": "LS0t",
+        "CLUSTER_NAME": "prod",
+        "CLUSTER_ENDPOINT": "https://prod.example",
+        "ISOLATED_VPC": "true",
+        "VM_MEMORY_OVERHEAD_PERCENT": "0",
+        "INTERRUPTION_QUEUE": "prod",
+        "RESERVED_ENIS": "1",
+        "DISABLE_DRY_RUN": "true",
+    }
+    assert {name: found[name] for name in own} == own
+    assert found.keys() <= known | own.keys() | {"POD_NAME", "SYSTEM_NAMESPACE"}
+    assert aws_settings.read(found) == AwsSettings(
+        cluster_name="prod",
+        cluster_endpoint="https://prod.example",
+        cluster_ca_bundle="LS0t",
+        isolated_vpc=True,
+        vm_memory_overhead_percent=0.0,
+        interruption_queue="prod",
+        reserved_enis=1,
+        disable_dry_run=True,
+    )
+
+
+def test_settings_that_only_a_cloud_has_are_not_given_to_kwok() -> None:
+    names = {each["name"] for each in container()["env"]}
+
+    assert "PLANNING_POLICY" in names
+    assert not names & {"CLUSTER_NAME", "VM_MEMORY_OVERHEAD_PERCENT", "RESERVED_ENIS"}
 
 
 def test_feature_gates_are_written_as_one_text() -> None:

@@ -68,3 +68,19 @@ annotations:
 {{- end -}}
 {{- join "," $gates -}}
 {{- end -}}
+
+{{/* The settings that are given, by the name of their environment variable. What is empty is left to Joiner. */}}
+{{- define "joiner.settings" -}}
+{{- $names := dict "batchMaxDuration" "BATCH_MAX_DURATION" "batchIdleDuration" "BATCH_IDLE_DURATION" "preferencePolicy" "PREFERENCE_POLICY" "minValuesPolicy" "MIN_VALUES_POLICY" "planningPolicy" "PLANNING_POLICY" "schedulerConfig" "SCHEDULER_CONFIG" "disableClusterStateObservability" "DISABLE_CLUSTER_STATE_OBSERVABILITY" -}}
+{{- if ne (include "joiner.provider" .) "kwok" -}}
+{{- $names = merge $names (dict "clusterName" "CLUSTER_NAME" "clusterEndpoint" "CLUSTER_ENDPOINT" "clusterCABundle" "CLUSTER_CA_BUNDLE" "interruptionQueue" "INTERRUPTION_QUEUE" "isolatedVPC" "ISOLATED_VPC" "vmMemoryOverheadPercent" "VM_MEMORY_OVERHEAD_PERCENT" "reservedENIs" "RESERVED_ENIS" "disableDryRun" "DISABLE_DRY_RUN") -}}
+{{- end -}}
+{{- $given := dict -}}
+{{- range $name, $variable := $names -}}
+{{- $value := toString (index $.Values.settings $name) -}}
+{{- if not (has $value (list "" "false" "<nil>")) -}}
+{{- $_ := set $given $variable $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $given -}}
+{{- end -}}
