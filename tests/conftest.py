@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import awsmodels
+from tests import awsmodels, writes
 from tests.realcluster import real_cluster
 
 from joiner.sim.cloud.ec2.face import Ec2Face
@@ -26,6 +26,7 @@ for name, derandomize in (("joiner", True), ("explore", False)):
 settings.load_profile("explore" if os.environ.get("JOINER_EXPLORE") else "joiner")
 
 pytest.MonkeyPatch().setattr(Ec2Face, "judge", staticmethod(awsmodels.judge))
+writes.watch(pytest.MonkeyPatch())
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +35,11 @@ def requests_are_such_as_aws_defines() -> Iterator[None]:
     awsmodels.FOUND.clear()
     yield
     assert not awsmodels.FOUND, awsmodels.FOUND
+
+
+@pytest.fixture(autouse=True)
+def writes_of_joiner_undo_nothing_and_hit_no_other_object() -> Iterator[None]:
+    """Whatever a test is about: its controllers lock what they write whole, and name what they delete by UID."""
+    writes.FOUND.clear()
+    yield
+    assert not writes.FOUND, writes.FOUND
