@@ -31,6 +31,7 @@ class Cluster(AwsWorld):
         super().__init__()
         self.server = ApiServer(self.clock, Random(1), Trace())
         self.client: Client = self.server.client("joiner")
+        self.user: Client = self.server.client("user")
 
     def create(self, kind: type[Any], name: str, **more: Any) -> None:
         metadata = {"name": name, **more.pop("metadata", {})}
@@ -110,11 +111,11 @@ def test_a_class_goes_when_its_last_claim_has_gone_and_takes_everything_along(cl
         "tags": {**own, tags.NODE_CLASS: "other"},
     }
     cluster.account.profiles["foreign"] = {"Path": "/karpenter/us-east-1/other/x/", "InstanceProfileName": "foreign"}
-    cluster.run(cluster.client.delete(EC2NodeClass, "default"))
+    cluster.run(cluster.user.delete(EC2NodeClass, "default"))
     assert FINALIZER in cluster.reconcile().metadata.finalizers
     assert len(cluster.account.profiles) == 2
 
-    cluster.run(cluster.client.delete(NodeClaim, "one"))
+    cluster.run(cluster.user.delete(NodeClaim, "one"))
     cluster.run(cluster.provider.classes.reconcile(cluster.client, cluster.node_class()))
 
     assert cluster.run(cluster.client.list(EC2NodeClass)).items == ()
@@ -144,7 +145,7 @@ def test_it_is_told_which_claims_a_class_waits_for(cluster: Cluster) -> None:
     cluster.create(EC2NodeClass, "default", spec=SPEC)
     cluster.create(NodeClaim, "one", spec={"nodeClassRef": REFERENCE, "requirements": []})
     cluster.reconcile()
-    cluster.run(cluster.client.delete(EC2NodeClass, "default"))
+    cluster.run(cluster.user.delete(EC2NodeClass, "default"))
     cluster.reconcile()
 
     assert told == [("default", "WaitingOnNodeClaimTermination", "1 NodeClaims use it still: one")]
@@ -156,7 +157,7 @@ def test_profiles_that_nothing_uses_are_deleted_after_an_hour(cluster: Cluster) 
     cluster.create(EC2NodeClass, "default", spec=SPEC)
     first = cluster.reconcile()
     changed = replace(first, spec=replace(first.spec, role="other"))
-    cluster.run(cluster.client.patch(first, changed))
+    cluster.run(cluster.user.patch(first, changed))
     second = cluster.reconcile()
     old, new = first.status.instance_profile, second.status.instance_profile
     annotations = {"karpenter.k8s.aws/instance-profile-name": old}
@@ -174,5 +175,5 @@ def test_profiles_that_nothing_uses_are_deleted_after_an_hour(cluster: Cluster) 
         return set(cluster.account.profiles)
 
     assert collect() == {old, new, "foreign"}
-    cluster.run(cluster.client.delete(NodeClaim, "one"))
+    cluster.run(cluster.user.delete(NodeClaim, "one"))
     assert collect() == {new, "foreign"}
