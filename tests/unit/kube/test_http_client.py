@@ -15,7 +15,7 @@ from joiner.kube.election import NotLeading
 from joiner.kube.http.access import Access
 from joiner.kube.http.client import HttpClient
 from joiner.kube.http.credentials import InlineContent, StaticCredentials, TrustedCertificates
-from joiner.kube.http.ratelimit import RateLimit
+from joiner.kube.http.ratelimit import Priority, RateLimit
 from joiner.kube.http.transport import Transport
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node, NodeSpec
@@ -38,11 +38,16 @@ def access(server: str, **given: Any) -> Access:
     )
 
 
+async def at_once(seconds: float) -> None:
+    """No test waits."""
+
+
 def asking(url: str, test: Test, *, way: Access | None = None, **client: Any) -> Any:
     """Run a test with a client of that server."""
 
     async def main() -> Any:
-        transport = Transport(way or access(url), RateLimit(SystemClock(), per_second=1000, burst=1000))
+        limit = RateLimit(SystemClock(), per_second=1000, burst=1000)
+        transport = Transport(way or access(url), limit, pause=at_once)
         try:
             return await test(HttpClient(transport, random=Random(1), **client))
         finally:
@@ -326,6 +331,36 @@ def test_what_the_schema_requires_is_written_also_when_it_is_empty() -> None:
     )
 
     assert server.asked[0].document["spec"]["template"]["spec"]["requirements"] == []
+
+
+def busy_at_first(times: int, retry_after: str = "1") -> Handler:
+    """A server that refuses so many requests for now, and then does what it is asked."""
+    refused = status(429, "TooManyRequests", "busy")
+    refused.headers["Retry-After"] = retry_after
+    waiting = [refused] * times
+    return lambda asked: waiting.pop() if waiting else Answer(node("n"))
+
+
+def test_what_the_server_is_too_busy_for_is_sent_again() -> None:
+    found, server = against(busy_at_first(4), lambda client: client.get(Node, "n"))
+
+    assert found.name == "n"
+    assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize(
+    ("times", "retry_after", "client", "sent"),
+    [(5, "1", {}, 5), (1, "6", {}, 1), (1, "1", {"priority": Priority.LEASE}, 1)],
+    ids=["it-stays-busy", "it-asks-for-long", "the-lease-has-callers-who-know-better"],
+)
+def test_a_server_that_is_too_busy_is_told_to_the_caller(
+    times: int, retry_after: str, client: dict[str, Any], sent: int
+) -> None:
+    with listening(busy_at_first(times, retry_after)) as server:
+        with pytest.raises(errors.Throttled):
+            asking(server.url, lambda client: client.get(Node, "n"), **client)
+
+        assert len(server.asked) == sent
 
 
 @pytest.mark.parametrize(

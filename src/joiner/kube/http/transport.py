@@ -1,20 +1,21 @@
 """Requests to one API server: connections, identity, the rate limit, and whether writing is allowed at all.
 
 Connections are made anew when the client certificate or the trusted authorities change, and when nothing comes through them any
-more. A request whose identity the server refuses is sent again if that may have been renewed meanwhile. Nothing else is retried
-here: callers know what a repetition means, this does not.
+more. A request whose identity the server refuses is sent again if that may have been renewed meanwhile, and one that it refuses
+for now after the time it asks for: neither was carried out. Nothing else is retried here: callers know what a repetition means,
+this does not.
 """
 
 import asyncio
 import io
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import aiohttp
 
-from joiner.kube.errors import KubeError, Unauthorized, Unreachable
+from joiner.kube.errors import KubeError, Throttled, Unauthorized, Unreachable
 from joiner.kube.http import tls
 from joiner.kube.http.access import Access, AccessError, Identity
 from joiner.kube.http.answers import error_of, status_of
@@ -27,6 +28,10 @@ SILENCE_S: Final = 150.0
 """A watch that says nothing for so long, not even with a bookmark, is dead: the server tells of its progress every minute."""
 OUTLIVED_S: Final = 900.0
 """How long connections stay open that others took the place of; no watch lasts longer."""
+TRIES: Final = 5
+"""How often a request is sent that the server is too busy for: work of several requests would rarely come to its end otherwise."""
+WAITED_MOST_S: Final = 5.0
+"""Where the server asks for more time than that, the caller is told instead."""
 LARGE: Final = 1 << 20
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -61,10 +66,17 @@ class _Connections(NamedTuple):
 class Transport:
     """The way to one API server. Make it inside a running loop, and close it."""
 
-    def __init__(self, access: Access, limit: RateLimit, *, agent: str = "joiner") -> None:
-        """`agent` is how requests call themselves in the server's audit log."""
+    def __init__(
+        self,
+        access: Access,
+        limit: RateLimit,
+        *,
+        agent: str = "joiner",
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`agent` is how requests call themselves in the server's audit log; `pause` waits for so many seconds."""
         self.access = access
-        self._limit, self._agent = limit, agent
+        self._limit, self._agent, self._pause = limit, agent, pause
         self._connections: _Connections | None = None
         self._answered = 0.0
         """When the server answered last, by the clock of the loop."""
@@ -72,6 +84,16 @@ class Transport:
 
     async def send(self, request: Request, permit: Permit | None = None) -> bytes:
         """The body of the answer. Raises the error that the server's Status stands for, or Unreachable."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._answered_to(request, permit)
+            except Throttled as error:
+                if request.priority is Priority.LEASE or error.after_s > WAITED_MOST_S:
+                    raise
+                await self._pause(error.after_s)
+        return await self._answered_to(request, permit)
+
+    async def _answered_to(self, request: Request, permit: Permit | None) -> bytes:
         await self._limit.enter(request.priority)
         late = False
         try:
