@@ -29,7 +29,7 @@ SILENCE_S: Final = 150.0
 OUTLIVED_S: Final = 900.0
 """How long connections stay open that others took the place of; no watch lasts longer."""
 TRIES: Final = 5
-"""How often a request is sent that the server is too busy for: work of several requests would rarely come to its end otherwise."""
+"""How often a request is sent that the server is too busy for: work of several requests would rarely end otherwise."""
 WAITED_MOST_S: Final = 5.0
 """Where the server asks for more time than that, the caller is told instead."""
 LARGE: Final = 1 << 20
