@@ -70,12 +70,19 @@ def age_order(pod: Pod) -> tuple[bool, float, str]:
 
 
 def limits_as_requests(spec: PodSpec) -> PodSpec:
-    """The spec with a request wherever there is only a limit, as the API server has it."""
-    return replace(
+    """The spec with a request wherever there is only a limit, as the API server has it.
+
+    A limit of the whole pod is its request where no container asks for any of that resource.
+    """
+    spec = replace(
         spec,
         containers=tuple(map(_container_with_requests, spec.containers)),
         init_containers=tuple(map(_container_with_requests, spec.init_containers)),
     )
+    asked = {name for each in (*spec.containers, *spec.init_containers) for name in each.resources.requests}
+    whole = spec.resources
+    requests = {**{name: amount for name, amount in whole.limits.items() if name not in asked}, **whole.requests}
+    return spec if requests == whole.requests else replace(spec, resources=replace(whole, requests=requests))
 
 
 def _container_with_requests(container: Container) -> Container:

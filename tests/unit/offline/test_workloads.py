@@ -134,6 +134,21 @@ def test_requests_are_filled_in(asked: dict[str, Any], item: dict[str, Any], cpu
     assert of_spec(found) == resources.of(cpu=cpu, pods=1)
 
 
+@pytest.mark.parametrize(
+    ("whole", "container", "cpu"),
+    [
+        pytest.param({"limits": {"cpu": "2"}}, {}, 2, id="a limit of the pod is its request"),
+        pytest.param({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}, {}, 1, id="unless it has one"),
+        pytest.param({"limits": {"cpu": "2"}}, {"requests": {"cpu": "1"}}, 1, id="unless a container has one"),
+        pytest.param({"limits": {"cpu": "2"}}, {"limits": {"cpu": "1"}}, 1, id="or a limit"),
+    ],
+)
+def test_limits_of_whole_pods_count(whole: dict[str, Any], container: dict[str, Any], cpu: int) -> None:
+    made = decode({"resources": whole, "containers": [{"name": "c", "resources": container}]}, PodSpec)
+
+    assert of_spec(admitted(made, "team", Rules())) == resources.of(cpu=cpu, pods=1)
+
+
 def test_limit_ranges_of_other_namespaces_do_not_count() -> None:
     rules = Rules(limit_ranges=(limit_range("elsewhere", default={"cpu": "4"}),))
 

@@ -140,6 +140,9 @@ async def test_a_node_joins_with_what_its_machine_knows_and_is_ready_later(world
     assert node.metadata.labels == {
         labels.HOSTNAME: "node-1", labels.ARCH: "arm64", labels.OS: "linux", labels.INSTANCE_TYPE: "m5.xlarge",
         labels.ZONE: "a", labels.REGION: "r",
+        "beta.kubernetes.io/arch": "arm64", "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/instance-type": "m5.xlarge",
+        "failure-domain.beta.kubernetes.io/zone": "a", "failure-domain.beta.kubernetes.io/region": "r",
+        "topology.ebs.csi.aws.com/zone": "a",
     }  # fmt: skip
 
 

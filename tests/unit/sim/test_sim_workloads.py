@@ -5,7 +5,6 @@ from tests.builders import pod
 from tests.clusterworld import Town, in_town, node, running
 
 from joiner.kube.errors import Unreachable
-from joiner.kube.informer import Informers
 from joiner.model.codec import decode
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
@@ -491,13 +490,9 @@ def test_a_job_waits_longer_after_each_failure_and_gives_up() -> None:
 
 
 def admitted(spec: dict[str, Any], *things: KubeObject) -> Pod:
-    class NoServer:
-        pass
-
-    informers = Informers(NoServer())  # type: ignore[arg-type]
-    for thing in things:
-        informers.of(type(thing)).store.put(thing)
-    return admit(decode({"metadata": {"name": "x"}, "spec": spec}, Pod), informers)
+    runtimes = [each for each in things if isinstance(each, RuntimeClass)]
+    priorities = [each for each in things if isinstance(each, PriorityClass)]
+    return admit(decode({"metadata": {"name": "x"}, "spec": spec}, Pod), runtimes, priorities)
 
 
 GOLD = PriorityClass(metadata=ObjectMeta(name="gold"), value=7, preemption_policy="Never")
@@ -529,6 +524,23 @@ def test_limits_stand_in_for_requests_and_a_runtime_adds_its_overhead() -> None:
 
     assert made.spec.containers[0].resources.requests == of(cpu=1, memory="1Gi")
     assert (made.spec.overhead, made.spec.node_selector) == (of(cpu="250m"), {"vm": "yes"})
+
+
+WHOLE_PODS = {
+    "a limit of the pod": ({"limits": {"memory": "1Gi"}}, {}, {"memory": "1Gi"}),
+    "unless the pod asks for something": ({"limits": {"cpu": 2}, "requests": {"cpu": 1}}, {}, {"cpu": 1}),
+    "unless a container does": ({"limits": {"cpu": 2}}, {"requests": {"cpu": 1}}, {}),
+    "or has a limit": ({"limits": {"cpu": 2}}, {"limits": {"cpu": 1}}, {}),
+}
+
+
+@pytest.mark.parametrize(("whole", "container", "requests"), WHOLE_PODS.values(), ids=WHOLE_PODS)
+def test_a_limit_of_the_whole_pod_stands_in_for_requests_that_no_container_has(
+    whole: dict[str, Any], container: dict[str, Any], requests: dict[str, Any]
+) -> None:
+    made = admitted({"resources": whole, "containers": [{"name": "c", "resources": container}]})
+
+    assert made.spec.resources.requests == of(**requests)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Manifests of real clusters in a story: what is passed over, what stands in for a cloud's NodeClass, what is still a mistake."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from joiner.cloud.kwok.nodeclass import KWOKNodeClass
+from joiner.model import resources
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.podrequests import of_spec
 from joiner.model.workload import Deployment
 from joiner.sim.story import objects
 from joiner.sim.story.document.format import StoryError, read
@@ -88,6 +92,52 @@ def test_an_app_as_helm_renders_it_runs(tmp_path: Path) -> None:
         "EC2NodeClass mine: machines are those of the catalogue small (given.catalog, --instance-types);"
         " only kubelet settings are taken from a NodeClass",
     )
+
+
+def test_pods_are_placed_by_former_labels_and_by_what_the_driver_of_their_volume_calls_the_zone(tmp_path: Path) -> None:
+    disk = """
+    apiVersion: v1
+    kind: PersistentVolume
+    metadata: {name: disk}
+    spec:
+      capacity: {storage: 1Gi}
+      accessModes: [ReadWriteOnce]
+      storageClassName: gp3
+      csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}
+      claimRef: {namespace: default, name: disk}
+      nodeAffinity:
+        required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [b]}]}]}
+    ---
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: disk}
+    spec: {volumeName: disk, storageClassName: gp3, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+    ---
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: database, labels: {app: database}}
+    spec:
+      nodeSelector: {beta.kubernetes.io/arch: amd64, failure-domain.beta.kubernetes.io/zone: b}
+      containers: [{name: main, resources: {requests: {cpu: 1}}}]
+      volumes: [{name: disk, persistentVolumeClaim: {claimName: disk}}]
+    """
+    story(tmp_path, EC2, NODE_CLASS, textwrap.dedent(disk), then="{by: 3m, running: {database: 1}}")
+
+
+def test_pods_of_their_own_ask_for_what_the_api_server_adds(tmp_path: Path) -> None:
+    pods = """
+    {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: vm}, handler: vm, overhead: {podFixed: {cpu: 1}}}
+    ---
+    {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 7}
+    ---
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: alone}
+    spec: {runtimeClassName: vm, priorityClassName: high, containers: [{name: main, resources: {limits: {cpu: 2}}}]}
+    """
+    (pod,) = [each for each in story(tmp_path, textwrap.dedent(pods)).given() if isinstance(each, Pod)]
+
+    assert (of_spec(pod.spec), pod.spec.priority) == (resources.of(cpu=3, pods=1), 7)
 
 
 @pytest.mark.parametrize(("stated", "replicas"), [("replicas: 2", 2), ("", 4)])

@@ -43,8 +43,10 @@ LABELS: Final = frozenset({ZONE_ID, *(PREFIX + name for name in _OWN_LABELS)})
 """The labels these types carry beyond the ones every provider knows and those of reservations."""
 EKS_NAMES: Final[Mapping[str, str]] = {EKS_PREFIX + name: PREFIX + name for name in _OWN_LABELS}
 """What EKS Auto Mode calls the labels of EC2's machines, and what Karpenter's AWS provider calls them."""
-ALIASES: Final[Mapping[str, str]] = {"topology.ebs.csi.aws.com/zone": labels.ZONE, **EKS_NAMES}
-"""Other names of the same labels: those of EKS Auto Mode, and what the driver of EBS volumes calls the zone."""
+EBS_ZONE: Final = "topology.ebs.csi.aws.com/zone"
+"""What the driver of EBS volumes calls the zone."""
+ALIASES: Final[Mapping[str, str]] = {EBS_ZONE: labels.ZONE, **EKS_NAMES}
+"""Other names of the same labels: those of EKS Auto Mode, and of the driver of EBS volumes."""
 
 NEURON: Final = "aws.amazon.com/neuron"
 NEURON_CORE: Final = "aws.amazon.com/neuroncore"

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from joiner.clock import Clock
+from joiner.cloud.sources.ec2 import EBS_ZONE
 from joiner.kube.client import Client
 from joiner.kube.errors import AlreadyExists, KubeError, NotFound
 from joiner.kube.tasks import Tasks
@@ -30,6 +31,8 @@ NOT_READY: Final = (
 ALMOST_S: Final = 0.001
 """A moment that is nearer than this has come: the time of day is kept in whole microseconds."""
 _RETRY_S: Final = 1.0
+_FORMER: Final = {**labels.ALIASES, EBS_ZONE: labels.ZONE}
+"""Labels that real nodes have beside today's: former spellings, and the zone as the driver of EBS volumes writes it."""
 
 
 class NodeTiming(Value):
@@ -159,6 +162,7 @@ class Kubelets:
             labels.ZONE: machine.zone,
             labels.REGION: machine.region,
         }
+        known.update({former: known[today] for former, today in _FORMER.items()})
         return Node(
             metadata=ObjectMeta(name=machine.node_name, labels={key: value for key, value in known.items() if value}),
             spec=NodeSpec(provider_id=machine.provider_id, taints=(*machine.node_taints, *NOT_READY)),

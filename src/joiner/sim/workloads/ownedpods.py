@@ -11,6 +11,7 @@ from joiner.kube.errors import NotFound
 from joiner.kube.informer import Index, Informers
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod
+from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.workload import ReplicaSet
 from joiner.sim.workloads.podfactory import admit, controller_of, is_active, is_ready
 
@@ -129,7 +130,8 @@ class Pods:
 
     async def make(self, entry: str, pod: Pod) -> None:
         """Bring a pod into the cluster, and remember for which entry of an index until the cache shows it."""
-        made = await self._client.create(admit(pod, self._informers))
+        classes = self._informers.all(RuntimeClass), self._informers.all(PriorityClass)
+        made = await self._client.create(admit(pod, *classes))
         if self._informers.get(Pod, made.name, made.metadata.namespace) is None:
             self._made.setdefault(entry, {})[key_of(made)] = self._clock.monotonic()
 

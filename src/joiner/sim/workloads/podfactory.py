@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from joiner.kube.informer import Informers
 from joiner.model import pod as pods
 from joiner.model.meta import KubeObject, ObjectMeta, OwnerReference, replace
 from joiner.model.pod import Container, Pod, PodSpec, PodTemplateSpec
@@ -71,19 +70,23 @@ def cast(
 # -- what admission adds ---------------------------------------------------------------------------------------------------
 
 
-def admit(pod: Pod, informers: Informers) -> Pod:
+def admit(pod: Pod, runtimes: Iterable[RuntimeClass], priorities: Iterable[PriorityClass]) -> Pod:
     """The pod as the API server would store it: limits as requests, priority, runtime overhead, patience with lost nodes."""
-    spec = _with_runtime(_with_requests(pod.spec), informers)
-    spec = _with_priority(spec, informers.all(PriorityClass))
+    spec = _with_priority(_with_runtime(_with_requests(pod.spec), runtimes), priorities)
     return replace(pod, spec=_with_patience(spec))
 
 
 def _with_requests(spec: PodSpec) -> PodSpec:
-    return replace(
+    spec = replace(
         spec,
         containers=tuple(map(_with_own_requests, spec.containers)),
         init_containers=tuple(map(_with_own_requests, spec.init_containers)),
     )
+    requests = dict(spec.resources.requests)
+    for name, limit in spec.resources.limits.items():
+        if not any(name in each.resources.requests for each in (*spec.containers, *spec.init_containers)):
+            requests.setdefault(name, limit)
+    return replace(spec, resources=replace(spec.resources, requests=requests))
 
 
 def _with_own_requests(container: Container) -> Container:
@@ -94,8 +97,8 @@ def _with_own_requests(container: Container) -> Container:
     return replace(container, resources=replace(given, requests=requests))
 
 
-def _with_runtime(spec: PodSpec, informers: Informers) -> PodSpec:
-    runtime = informers.get(RuntimeClass, spec.runtime_class_name) if spec.runtime_class_name else None
+def _with_runtime(spec: PodSpec, classes: Iterable[RuntimeClass]) -> PodSpec:
+    runtime = next((each for each in classes if each.name == spec.runtime_class_name), None)
     if runtime is None:
         return spec
     return replace(

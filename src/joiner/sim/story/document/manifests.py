@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from joiner.admission.problem import nearest
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass
@@ -19,14 +19,19 @@ from joiner.model.kubelet import Kubelet
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
+from joiner.model.pod import Pod
+from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.workload import Deployment, HorizontalPodAutoscaler, StatefulSet
 from joiner.offline import files, ignored
 from joiner.offline.files import InputProblem
 from joiner.sim.story import ec2, objects
 from joiner.sim.story.document import unused
 from joiner.sim.story.document.format import Apply, Story, Timed
+from joiner.sim.workloads import admit
 from joiner.sim.world import KINDS
 from joiner.yamldoc import Document
+
+K = TypeVar("K", bound=KubeObject)
 
 KNOWN: Final[Mapping[str, type[KubeObject]]] = {kind.kind.lower(): kind for kind in KINDS}
 _REASONS: Final = {
@@ -91,7 +96,15 @@ class StoryManifests:
         return self._objects(each for each in self.written if each.step is not None and each.step.path == path)
 
     def _objects(self, written: Iterable[Written]) -> Iterator[KubeObject]:
-        return (self.decoded(each, KNOWN[each.kind.lower()]) for each in written if not self.is_left_out(each))
+        for each in written:
+            if not self.is_left_out(each):
+                made = self.decoded(each, KNOWN[each.kind.lower()])
+                if isinstance(made, Pod) and made.metadata.creation_timestamp is None:
+                    made = admit(made, self._of(RuntimeClass), self._of(PriorityClass))
+                yield made
+
+    def _of(self, kind: type[K]) -> Iterator[K]:
+        return (codec.decode(each.data, kind) for each in self.written if each.kind == kind.kind)
 
     def notes(self) -> tuple[str, ...]:
         """A line for everything that is passed over, by reason, and for every NodeClass that is replaced."""
