@@ -32,7 +32,7 @@ def kept(name: str) -> list[int]:
     return [int(line.split()[0]) for line in lines if line[:1].isdigit()]
 
 
-KEPT, MOVING = kept("seeds.txt"), kept("consolidation.txt")
+KEPT, MOVING, ON_EC2 = kept("seeds.txt"), kept("consolidation.txt"), kept("ec2.txt")
 
 
 def told(outcome: Outcome, kind: str = "") -> str:
@@ -106,6 +106,13 @@ def test_a_seed_whose_consolidation_once_failed_holds(seed: int) -> None:
     outcome = hunt(seed, kind="consolidation")
 
     assert outcome.sound, told(outcome, "consolidation")
+
+
+@pytest.mark.parametrize("seed", ON_EC2)
+def test_a_seed_on_ec2_that_once_failed_holds(seed: int) -> None:
+    outcome = hunt(seed, kind="ec2")
+
+    assert outcome.sound, told(outcome, "ec2")
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 7))

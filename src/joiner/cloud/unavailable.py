@@ -5,15 +5,19 @@ monotonic one: a clock that is set back must not make a shortage last for ever.
 """
 
 import heapq
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
 from joiner.catalog.market import InstanceType, Offering
 from joiner.clock import Clock
+from joiner.model import labels
 from joiner.model.meta import replace
 from joiner.requirements import Requirements
 
 REMEMBERED: Final = timedelta(minutes=3)
+_ALL: Final = ""
+"""In the place of a type: every type."""
 
 
 class Unavailable:
@@ -29,7 +33,14 @@ class Unavailable:
 
     def mark(self, instance_type: str, offering: Offering) -> None:
         """The cloud has none left; a mark that is made again lasts longer."""
-        key, until = (instance_type, offering.requirements), self._clock.monotonic() + self._remembered_s
+        self._mark((instance_type, offering.requirements))
+
+    def mark_capacity_type(self, capacity_type: str) -> None:
+        """The cloud sells nothing of this capacity type, whatever the type and the zone."""
+        self._mark((_ALL, Requirements.of_labels({labels.CAPACITY_TYPE: capacity_type})))
+
+    def _mark(self, key: tuple[str, Requirements]) -> None:
+        until = self._clock.monotonic() + self._remembered_s
         self._until[key] = until
         self._marks += 1
         heapq.heappush(self._due, (until, self._marks, key))
@@ -53,12 +64,15 @@ class Unavailable:
         if not self._until:
             return types
         marked = {name for name, _ in self._until}
-        return tuple(self._without(each) if each.name in marked else each for each in types)
+        kinds = {kind.at(labels.CAPACITY_TYPE).any() for name, kind in self._until if name == _ALL}
+        return tuple(self._without(each, kinds) if kinds or each.name in marked else each for each in types)
 
-    def _without(self, instance_type: InstanceType) -> InstanceType:
+    def _without(self, instance_type: InstanceType, kinds: Collection[str | None]) -> InstanceType:
         name = instance_type.name
         offerings = tuple(
-            replace(each, available=0) if (name, each.requirements) in self._until else each
+            replace(each, available=0)
+            if each.capacity_type in kinds or (name, each.requirements) in self._until
+            else each
             for each in instance_type.offerings
         )
         return replace(instance_type, offerings=offerings)

@@ -63,6 +63,7 @@ _WARNINGS: Final = (
     Reason("InstanceTerminating", "Node, NodeClaim", "The cloud says that the machine is being terminated."),
     Reason("InstanceUnhealthy", "Node, NodeClaim", "The cloud reports a failed check or planned maintenance."),
     Reason("TerminatingOnInterruption", "Node, NodeClaim", "The node is removed because of an interruption notice."),
+    Reason("SpotSLRCreationFailed", "EC2NodeClass", "The account lacks the role with which EC2 sells spot machines."),
     Reason("InvalidDoNotDisruptAnnotation", "Pod", "The do-not-disrupt annotation cannot be understood."),
 )
 _NEWS: Final = (

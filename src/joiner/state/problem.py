@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
+from joiner.model import labels
 from joiner.model.claimconditions import LAUNCHED
 from joiner.model.conditions import find
 from joiner.model.labels import Vocabulary
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
+from joiner.requirements import Requirements
 from joiner.scheduling.problem import Policy, PoolOption, Problem
 from joiner.state.snapshot import Snapshot
 
@@ -38,27 +40,59 @@ def problem(
         daemons=snapshot.daemons,
         namespaces=snapshot.namespaces,
         storage=snapshot.storage,
-        promised=promised(snapshot, vocabulary.reservation_id, stale_since),
+        promised=promised(snapshot, vocabulary, stale_since, pools),
         policy=policy,
         vocabulary=vocabulary,
     )
 
 
-def promised(snapshot: Snapshot, key: str, stale_since: datetime | None) -> dict[str, int]:
-    """Reservation to the claims that will be launched into it, or were after the counts that are known of it."""
-    counts: Counter[str] = Counter()
+def promised(
+    snapshot: Snapshot, vocabulary: Vocabulary, stale_since: datetime | None, options: Iterable[PoolOption]
+) -> dict[str, int]:
+    """Reservation to the claims that will be launched into it, or were after the counts that are known of it.
+
+    A claim that names no reservation but may be launched into one, as those of static pools, takes a place where it can.
+    """
+    key, counts = vocabulary.reservation_id, Counter[str]()
+    free: list[tuple[NodeClaim, Requirements]] = []
     for each in snapshot.unlaunched if key else ():
         if each.claim is not None and not each.deleting:
-            counts.update(
-                wanted.values[0]
-                for wanted in each.claim.spec.requirements
-                if wanted.key == key and wanted.operator == "In" and wanted.values
-            )
+            asked = Requirements.read(each.claim.spec.requirements, vocabulary)
+            named = asked.at(key)
+            if not named.complement and len(named.values) == 1:
+                counts.update(named.values)
+            elif asked.at(labels.CAPACITY_TYPE).has(labels.RESERVED):
+                free.append((each.claim, asked))
     for each in snapshot.nodes if key and stale_since is not None else ():
         reservation = each.claim.metadata.labels.get(key, "") if each.claim is not None and each.launched else ""
         if each.claim is not None and reservation and _launched_after(each.claim, stale_since):
             counts[reservation] += 1
+    if free:
+        _take_places(free, key, options, counts)
     return dict(sorted(counts.items()))
+
+
+def _take_places(
+    claims: Iterable[tuple[NodeClaim, Requirements]], key: str, options: Iterable[PoolOption], counts: Counter[str]
+) -> None:
+    """Count each claim against the cheapest reservation that it may be launched into and that has a place left."""
+    reserved = sorted(
+        {
+            (option.pool.spec.template.spec.node_class_ref, offering.requirements): (kind, offering)
+            for option in options
+            for kind in option.catalog.types
+            for offering in kind.offerings
+            if offering.reserved and offering.launchable
+        }.items(),
+        key=lambda found: (found[1][1].cost, found[1][1].requirements.at(key).any() or ""),
+    )
+    for claim, asked in claims:
+        for (node_class, requirements), (kind, offering) in reserved:
+            name = requirements.at(key).any() or ""
+            fits = node_class == claim.spec.node_class_ref and requirements.intersects(asked)
+            if fits and kind.requirements.intersects(asked) and counts[name] < offering.available:
+                counts[name] += 1
+                break
 
 
 def _launched_after(claim: NodeClaim, moment: datetime | None) -> bool:

@@ -1,15 +1,17 @@
 """What counts against reservations, and when two pictures of the cluster ask the same."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.builders import RESERVATION, VOCABULARY, existing_node, pool_option
+from tests.builders import RESERVATION, VOCABULARY, existing_node, instance_type, offering, pool_option
 from tests.unit.state.test_state_cluster import NOW, claim, cluster, node, pod, tell
 
+from joiner.catalog.market import InstanceType
 from joiner.model import resources
 from joiner.model.codec import decode
-from joiner.model.labels import NODEPOOL
+from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.quantity import parse
@@ -47,6 +49,35 @@ def test_claims_on_their_way_count_against_their_reservation(
     things: tuple[NodeClaim, ...], promised: dict[str, int]
 ) -> None:
     assert asked(cluster(*things)).promised == promised
+
+
+def test_claims_that_may_be_launched_into_any_reservation_take_the_cheapest_that_has_a_place() -> None:
+    def kind(name: str, price: float, *reservations: tuple[str, int]) -> InstanceType:
+        places = [offering("on-demand", price=price)]
+        places += [offering("reserved", price=price, reservation=each, available=left) for each, left in reservations]
+        return instance_type(name, offerings=places)
+
+    def static(name: str, *wanted: tuple[str, str, tuple[str, ...]]) -> NodeClaim:
+        given = tuple(
+            decode({"key": k, "operator": o, "values": v}, SelectorRequirementWithMinValues) for k, o, v in wanted
+        )
+        made = claim(name, "")
+        reference = shelf.pool.spec.template.spec.node_class_ref
+        return replace(made, spec=replace(made.spec, requirements=given, node_class_ref=reference))
+
+    shelf = pool_option(types=[kind("large", 0.4, ("cr-3", 9)), kind("small", 0.1, ("cr-1", 1), ("cr-2", 1))])
+
+    def promised(*claims: NodeClaim) -> Mapping[str, int]:
+        picture = cluster(*claims).snapshot(NOW)
+        return problem(picture, (shelf,), policy=Policy(), vocabulary=VOCABULARY).promised
+
+    assert promised(static("a")) == {"cr-1": 1}
+    assert promised(static("a"), static("b"), static("c"), static("d")) == {"cr-1": 1, "cr-2": 1, "cr-3": 2}
+    assert promised(reserved("z"), static("a")) == {"cr-1": 1, "cr-2": 1}
+    assert promised(static("a", (RESERVATION, "In", ("cr-2", "cr-3")))) == {"cr-2": 1}
+    assert promised(static("a", (INSTANCE_TYPE, "In", ("large",)))) == {"cr-3": 1}
+    assert promised(static("a", (CAPACITY_TYPE, "In", ("on-demand",)))) == {}
+    assert promised(static("a", (RESERVATION, "DoesNotExist", ()))) == {}
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,8 @@ def why_not(facts: TypeFacts, spec: EC2NodeClassSpec, placement_strategy: str = 
 
 
 def _too_few_interfaces(facts: TypeFacts, spec: EC2NodeClassSpec) -> str:
+    if spec.network_interfaces and facts.ena is False:
+        return "networkInterfaces need a machine with ENA"
     cards = facts.card_interfaces
     efa = sum(each.interface_type == EFA_ONLY for each in spec.network_interfaces)
     if efa > facts.efa_interfaces:

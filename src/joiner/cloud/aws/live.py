@@ -77,14 +77,21 @@ class LiveAwsProvider(AwsProvider):
         self._facts: tuple[float, ClusterFacts] | None = None
         self.classes = NodeClassController(api, clock, known, self.account, self.templates, self.cluster)
         self._fleet = Fleet(
-            api, clock, self.templates, self.account, self.unavailable, lambda: self._known_cluster(), counts
+            api,
+            clock,
+            self.templates,
+            self.account,
+            self.unavailable,
+            self._known_cluster,
+            counts,
+            lambda *event: self.classes.tell(*event),
         )
         self._fleet.free = self.classes.free
         self._machines = Machines(api, clock, known.cluster_name, self._described, counts)
         self._memory = Memory(clock)
         self._joined = Joined(api, self._memory, lambda name: self._node_classes.get(EC2NodeClass, name))
-        self._inside: dict[str, str] = {}
-        """Instance id to the reservation it was seen in."""
+        self._inside: dict[str, tuple[str, datetime]] = {}
+        """Instance id to the reservation it was seen in, and to when EC2 was asked last that said it was there."""
         self._launching: dict[str, asyncio.Lock] = {}
 
     # -- what is known ---------------------------------------------------------------------------------------------------
@@ -209,7 +216,7 @@ class LiveAwsProvider(AwsProvider):
     def _takes(self, instance: str, reservation: str, launched_at: datetime | None) -> None:
         """A machine takes a place in a reservation. It counts once, also where only a list tells of it."""
         if reservation and instance not in self._inside:
-            self._inside[instance] = reservation
+            self._inside[instance] = reservation, launched_at or self._clock.now()
             if launched_at is not None:
                 self.account.launched(reservation, launched_at)
 
@@ -224,14 +231,15 @@ class LiveAwsProvider(AwsProvider):
 
     async def delete(self, provider_id: str) -> None:
         """End the machine; once it is gone, its place in a reservation is free."""
+        identity, asked_at = instance_id(provider_id), self._clock.now()
         try:
             await self._machines.terminate(provider_id)
         except InstanceNotFound:
-            with suppress(InstanceNotFound):
-                freed = self._inside.pop(instance_id(provider_id), "")
-                if freed:
-                    self.account.ended(freed)
+            if identity in self._inside:
+                self.account.ended(*self._inside.pop(identity))
             raise
+        if identity in self._inside:
+            self._inside[identity] = self._inside[identity][0], asked_at
 
     async def reboot(self, claim: NodeClaim, operation_id: str) -> None:
         """Restart the machine, once for each operation: a tag remembers which was the last."""

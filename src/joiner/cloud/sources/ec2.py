@@ -194,7 +194,7 @@ class _Deriver:
         yield self._region
         yield _in(labels.ZONE, *zones)
         yield _in(ZONE_ID, *(self._place.zones[zone] for zone in zones))
-        yield _in(labels.CAPACITY_TYPE, *_capacity_types(facts))
+        yield _in(labels.CAPACITY_TYPE, *(_capacity_types(facts) or (labels.ON_DEMAND,)))
         yield from self._absent
 
     def _offerings(self, facts: TypeFacts, sold: Sold, zones: tuple[str, ...]) -> Iterator[Offering]:
@@ -202,6 +202,11 @@ class _Deriver:
             for capacity_type in _capacity_types(facts):
                 price = _spot(sold, zone) if capacity_type == labels.SPOT else sold.on_demand
                 yield Offering(requirements=self._offering_requirements(capacity_type, zone), price=price)
+            if not _capacity_types(
+                facts
+            ):  # sold in capacity blocks alone: a reservation is like an offering of its zone
+                on_demand = self._offering_requirements(labels.ON_DEMAND, zone)
+                yield Offering(requirements=on_demand, price=sold.on_demand, available=0)
 
     def _offering_requirements(self, capacity_type: str, zone: str) -> Requirements:
         known = self._offered.get((capacity_type, zone))

@@ -45,6 +45,7 @@ def described(raw: Raw) -> TypeFacts:
         encryption_in_transit=network.get("EncryptionInTransitSupported", False),
         nitro_enclaves=raw.get("NitroEnclavesSupport") == "supported",
         card_interfaces=tuple(cards[index]["MaximumNetworkInterfaces"] for index in sorted(cards)),
+        ena=None if "EnaSupport" not in network else network["EnaSupport"] != "unsupported",
         nested_virtualization="nested-virtualization" in processor.get("SupportedFeatures", ()),
         placement_strategies=None if strategies is None else tuple(sorted(strategies)),
         gpus=tuple(_gpus(raw)),

@@ -96,6 +96,8 @@ class TypeFacts(Value):
     accelerators: tuple[Accelerator, ...] = ()
     card_interfaces: tuple[int, ...] = ()
     """Network interfaces of each network card; empty where the data does not say."""
+    ena: bool | None = None
+    """Whether its network interfaces are of the kind of which one can be given by card and device; nothing: not known."""
     nested_virtualization: bool | None = None
     """Whether virtual machines can run on it; nothing where the data does not say."""
     placement_strategies: tuple[str, ...] | None = None

@@ -311,7 +311,7 @@ class _Search:
             snapshot.daemons,
             snapshot.namespaces,
             situation.virtual,
-            tuple(sorted(promised(snapshot, situation.rules.vocabulary.reservation_id, situation.stale_since).items())),
+            tuple(promised(snapshot, situation.rules.vocabulary, situation.stale_since, situation.options).items()),
             tuple(pod.key for pod in snapshot.waiting),
             tuple(pod.key for pod in snapshot.evicted if pod.key in leaving),
             tuple(each.name for each in states if situation.is_settling(each)),

@@ -10,6 +10,7 @@ from joiner.cloud.aws.instancetypes import instance_types, why_not
 from joiner.cloud.aws.offline import resolved
 from joiner.cloud.aws.settings import AwsSettings, BadSetting, read
 from joiner.cloud.sources import facts
+from joiner.cloud.sources.reservation import Reservation
 from joiner.model import resources
 from joiner.model.labels import ZONE
 from joiner.model.meta import replace
@@ -127,10 +128,15 @@ def test_only_zones_of_the_subnets_are_sold_in() -> None:
         ({}, "a1.large", "AL2023"),
         ({"connectionTracking": {"udpTimeout": 30}}, "t2.micro", "Nitro"),
         ({"cpuOptions": {"nestedVirtualization": "enabled"}}, "m5.large", "nested"),
+        (
+            {"networkInterfaces": [{"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}]},
+            "t2.micro",
+            "ENA",
+        ),
     ],
 )
 def test_what_the_class_cannot_launch_is_listed_and_not_available(spec: dict[str, Any], name: str, words: str) -> None:
-    known = {each.name: replace(each, nested_virtualization=False) for each in FACTS.types}
+    known = {each.name: replace(each, nested_virtualization=False, ena=False) for each in FACTS.types}
     made = resolved(node_class(**spec), REGION)
     found = {
         each.name: each
@@ -139,6 +145,23 @@ def test_what_the_class_cannot_launch_is_listed_and_not_available(spec: dict[str
 
     assert words in why_not(known[name], made.spec)
     assert not any(offering.launchable for offering in found[name].offerings)
+
+
+def test_a_type_that_is_sold_in_capacity_blocks_alone_is_bought_out_of_its_reservation() -> None:
+    block = tuple(
+        replace(each, usage_classes=("capacity-block",)) for each in FACTS.types if each.name == "p4d.24xlarge"
+    )
+    sold = FACTS.regions[REGION].types["p4d.24xlarge"]
+    held = Reservation(
+        id="cr-1", instance_type="p4d.24xlarge", zone=sold.zones[0], count=2, reservation_type="capacity-block"
+    )
+    (made,) = instance_types(
+        replace(FACTS, types=block), REGION, resolved(node_class(), REGION), AwsSettings(), reservations=(held,)
+    )
+
+    (offering,) = (each for each in made.offerings if each.launchable)
+    assert (offering.capacity_type, offering.zone, offering.available) == ("reserved", sold.zones[0], 2)
+    assert made.requirements.intersects(offering.requirements)
 
 
 STANDARD = [

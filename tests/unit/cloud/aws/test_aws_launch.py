@@ -216,6 +216,29 @@ def test_what_ran_dry_is_remembered_also_when_something_else_was_launched(world:
     assert options(world, "on-demand", "c5.large")
 
 
+def test_a_subnet_without_addresses_leaves_the_zone_to_the_others_and_a_zone_without_any_is_left_out(
+    world: AwsWorld,
+) -> None:
+    subnet = world.account.subnets["subnet-1"]
+    world.account.subnets["subnet-99"] = {**subnet, "free": 3000}
+    world.put()
+    given = options(world, "on-demand", "m5.large", "c5.large")
+    here = [each for each in given if each.offering.zone == subnet["zone"]]
+    subnet["free"] = 0
+    with pytest.raises(InsufficientCapacity):
+        buy(world, claim("uid-a"), here)
+    assert {each.name for each in options(world) if each.offering.zone == subnet["zone"]} > {"m5.large", "c5.large"}
+
+    made = buy(world, claim("uid-b"), here)
+    assert world.account.machines[made.provider_id.rpartition("/")[2]].subnet == "subnet-99"
+
+    world.account.subnets["subnet-99"]["free"] = 0
+    with pytest.raises(InsufficientCapacity):
+        buy(world, claim("uid-c"), here)
+    assert not [each for each in options(world, "on-demand", "m5.large", "c5.large") if each in here]
+    assert options(world, "on-demand", "m5.large")
+
+
 def failing(code: str, message: str = "") -> Any:
     def fail(operation: str, parameters: Any) -> None:
         if operation == "create_fleet":

@@ -504,3 +504,16 @@ def test_one_machine_in_a_reservation_counts_once_whoever_tells_of_it(world: Aws
             world.run(world.provider.delete(made.provider_id))
     assert world.provider.account.left("cr-1") == 2
     assert made.labels[labels.CAPACITY_TYPE] == labels.RESERVED
+
+
+def test_the_place_of_a_machine_that_ended_before_ec2_told_the_count_is_not_counted_again(world: AwsWorld) -> None:
+    world.reserve()
+    made = buy(world, claim(), reserved(world))
+    world.run(world.provider.delete(made.provider_id))
+    world.forward(timedelta(seconds=20))
+    world.account.reservations["cr-1"].elsewhere = 1
+    world.look()
+    assert world.provider.account.left("cr-1") == 1
+    with pytest.raises(InstanceNotFound):
+        world.run(world.provider.delete(made.provider_id))
+    assert world.provider.account.left("cr-1") == 1

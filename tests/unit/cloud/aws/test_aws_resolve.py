@@ -132,6 +132,10 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
     "a kubelet setting that is not one": (
         None, {"kubelet": {"maxPodz": 1}}, "ValidationSucceeded", "InvalidKubeletConfiguration", "maxPods"
     ),
+    "a kubelet setting that the family does not take": (
+        None, {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}], "kubelet": {"podsPerCore": 4}},
+        "ValidationSucceeded", "UnsupportedKubeletConfiguration", "Bottlerocket",
+    ),
 }  # fmt: skip
 
 
@@ -160,6 +164,17 @@ def test_what_is_wrong_is_said_with_cause_and_fix(
     with pytest.raises((NodeClassNotReady, LaunchFailed), match=f"{condition}|looked up"):
         world.run(world.provider.create(claim(), offered))
     assert world.account.machines == {}
+
+
+def test_in_a_vpc_without_iam_an_instance_profile_is_taken_as_it_is_written() -> None:
+    world = AwsWorld(isolated_vpc=True)
+    world.face.before = refuse("get_instance_profile", "Unreachable")
+    made = world.put(role=None, instanceProfile="mine")
+
+    ready = find(made.status.conditions, "Ready")
+    assert ready is not None
+    assert (ready.status, made.status.instance_profile) == ("True", "mine")
+    world.close()
 
 
 def test_a_dry_run_changes_nothing_and_its_classes_are_ready(world: AwsWorld) -> None:

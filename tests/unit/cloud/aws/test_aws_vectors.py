@@ -15,6 +15,7 @@ from tests.unit.cloud.aws.test_aws_launch import buy, claim, options, reserved
 
 from joiner.catalog.market import InstanceType
 from joiner.cloud.aws.account import ReservationAccount
+from joiner.cloud.aws.api import NO_SPOT_ROLE
 from joiner.cloud.aws.instancetypes import instance_types
 from joiner.cloud.aws.nodeclass.ec2nodeclass import CapacityReservation
 from joiner.cloud.aws.offline import resolved
@@ -110,9 +111,13 @@ def test_a_family_with_a_size_of_memory_in_its_name() -> None:
 def account(count: int = 2) -> ReservationAccount:
     made = ReservationAccount()
     known = CapacityReservation(
-        id="cr-1", instance_type="m5.large", availability_zone="us-east-1a", available_instance_count=count
+        id="cr-1",
+        instance_type="m5.large",
+        availability_zone="us-east-1a",
+        available_instance_count=count,
+        total_instance_count=3,
     )
-    made.synced((known,), START)
+    made.synced((known,), START, START + timedelta(seconds=1))
     return made
 
 
@@ -126,11 +131,21 @@ def test_the_account_of_a_reservation_with_two_left() -> None:
     assert made.left("cr-1") == 0
     made.launched("cr-1", START + timedelta(seconds=2))
     assert made.left("cr-1") == 0
-    made.ended("cr-1")
+    made.ended("cr-1", START + timedelta(seconds=3))
     assert made.left("cr-1") == 1
     made.launched("cr-2", START)
-    made.ended("cr-2")
+    made.ended("cr-2", START)
     assert (made.left("cr-2"), made.knows("cr-2")) == (0, False)
+
+
+def test_a_machine_that_may_have_been_gone_when_ec2_told_its_count_frees_no_place_twice() -> None:
+    made = account()
+    made.ended("cr-1", START + timedelta(seconds=0.5))  # while EC2 was answering
+    assert made.left("cr-1") == 2
+    made.ended("cr-1", START + timedelta(seconds=1))
+    assert made.left("cr-1") == 3
+    made.ended("cr-1", START + timedelta(seconds=2))
+    assert made.left("cr-1") == 3  # there are no more
 
 
 @pytest.fixture
@@ -212,6 +227,23 @@ def test_codes_that_mean_a_shortage(world: AwsWorld, code: str) -> None:
 
 def test_a_fleet_without_machine_and_error_is_a_shortage(world: AwsWorld) -> None:
     assert isinstance(refused(world), InsufficientCapacity)
+
+
+def test_without_the_role_for_spot_no_spot_machine_is_offered_for_three_minutes_and_it_is_told(world: AwsWorld) -> None:
+    told: list[tuple[str, str, str]] = []
+    world.provider.tell_with(lambda thing, reason, message: told.append((thing.metadata.name, reason, message)))
+    world.put()
+    given = options(world, "spot", "m5.large")
+    world.provider._fleet._api = Told(world, (NO_SPOT_ROLE, ""))
+    with pytest.raises(InsufficientCapacity):
+        buy(world, claim(), given)
+
+    assert options(world, "spot") == []
+    assert options(world, "on-demand")
+    assert told[0][:2] == ("default", "SpotSLRCreationFailed")
+    assert "create-service-linked-role" in told[0][2]
+    world.forward(timedelta(minutes=4))
+    assert options(world, "spot")
 
 
 REASONS = {

@@ -28,22 +28,28 @@ from joiner.cloud.aws.launch.choice import BLOCK, Derive, Usable, Way, asked_of,
 from joiner.cloud.aws.launch.cluster import ClusterFacts
 from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, written
 from joiner.cloud.aws.launch.tokens import Tokens
-from joiner.cloud.aws.launch.userdata import Boot, user_data
+from joiner.cloud.aws.launch.userdata import boot_of, user_data
 from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass, Subnet
 from joiner.cloud.aws.nodeclass.placement import PlacementGroup
 from joiner.cloud.aws.pace import Bucket
 from joiner.cloud.errors import InsufficientCapacity, LaunchFailed, Transient
 from joiner.cloud.sources.ec2 import EFA, NITRO_SANDBOX, TENANCY
 from joiner.cloud.sources.reservation import DEFAULT_LABELS
+from joiner.cloud.telling import Tell
 from joiner.cloud.unavailable import Unavailable
 from joiner.model import labels
-from joiner.model.meta import Value
+from joiner.model.meta import Value, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.quantity import MILLI
 from joiner.model.resources import PODS
 
 MOST_TEMPLATES: Final = 50
 """How many templates one call names at most."""
+_SUBNET_FULL: Final = "InsufficientFreeAddressesInSubnet"
+_NO_SPOT: Final = (
+    "the account has no role AWSServiceRoleForEC2Spot, and Joiner may not make it; run: aws iam create-service-linked-role"
+    " --aws-service-name spot.amazonaws.com. Spot machines are left out for three minutes"
+)
 _SPREAD_FULL: Final = "instances in this spread placement group"
 """What EC2 says when a group that spreads machines takes no more of them in a zone."""
 
@@ -71,6 +77,7 @@ class Fleet:
         unavailable: Unavailable,
         cluster: Callable[[], ClusterFacts],
         counts: Counts,
+        tell: Tell,
     ) -> None:
         self._api = api
         self._clock = clock
@@ -79,6 +86,7 @@ class Fleet:
         self._unavailable = unavailable
         self._cluster = cluster
         self._counts = counts
+        self._tell = tell
         self._bucket = Bucket(clock)
         self.tokens = Tokens(clock)
         self.free: dict[str, int] = {}
@@ -176,14 +184,14 @@ class Fleet:
         asked = asked_of(claim)
         tenancy = "default" if asked.at(TENANCY).has("default") else "dedicated"
         partition = group.partition_of(asked)
-        texts: dict[int, str] = {}
+        texts: dict[tuple[int, str], str] = {}
         for way in ways:
-            pods = way.type.capacity.get(PODS, 0) // MILLI
-            if pods not in texts:
-                texts[pods] = self._user_data(claim, node_class, pods)
+            told = way.type.capacity.get(PODS, 0) // MILLI, way.image_id
+            if told not in texts:
+                texts[told] = self._user_data(claim, node_class, *told)
             template = Template(
                 image_id=way.image_id,
-                user_data=texts[pods],
+                user_data=texts[told],
                 reservation_id=way.reservation(DEFAULT_LABELS.id),
                 reservation_type=way.reservation(DEFAULT_LABELS.type),
                 interruptible=way.reservation(DEFAULT_LABELS.interruptible) == "true",
@@ -199,22 +207,14 @@ class Fleet:
             groups.setdefault(template, []).append(way)
         return dict(list(groups.items())[:MOST_TEMPLATES])
 
-    def _user_data(self, claim: NodeClaim, node_class: EC2NodeClass, pods: int) -> str:
-        cluster, spec = self._cluster(), node_class.spec
+    def _user_data(self, claim: NodeClaim, node_class: EC2NodeClass, pods: int, image_id: str) -> str:
         text = user_data(
-            Boot(
-                family=spec.family,
-                cluster_name=cluster.name,
-                cluster_endpoint=cluster.endpoint,
-                ca_bundle=cluster.ca_bundle,
-                service_cidr=cluster.service_cidr,
-                cluster_dns=cluster.dns,
+            replace(
+                boot_of(node_class, self._cluster()),
                 labels=claim.metadata.labels,
                 taints=(*claim.spec.taints, *claim.spec.startup_taints),
-                kubelet=spec.kubelet,
                 max_pods=pods,
-                instance_store_policy=spec.instance_store_policy or "",
-                custom=spec.user_data,
+                image_name=next((each.name for each in node_class.status.amis if each.id == image_id), ""),
             )
         )
         self._counts.user_data(node_class.name, len(text.encode()))
@@ -309,11 +309,14 @@ class Fleet:
             template, listed = _of_template(used, (name, zone), named)
             kind = ways[0].offering.capacity_type
             self._counts.launch_failed(zone, zone_ids.get(zone, ""), kind, code)
-            if code == "InsufficientFreeAddressesInSubnet":
-                self.free[overrides.get("SubnetId", "")] = 0
             if code == NO_SPOT_ROLE:
-                self._mark(ways)
-            if code not in UNFULFILLABLE:
+                self._unavailable.mark_capacity_type(labels.SPOT)
+                self._tell(node_class, "SpotSLRCreationFailed", _NO_SPOT)
+            if code == _SUBNET_FULL:
+                self.free[overrides.get("SubnetId", "")] = 0
+                if not any(self.free.get(each.id, 1) for each in node_class.status.subnets if each.zone == zone):
+                    self._mark(way for way in ways if way.offering.zone == zone)
+            if code not in UNFULFILLABLE or code == _SUBNET_FULL:
                 continue
             if template.reservation_id:
                 self._account.exhausted(template.reservation_id)

@@ -10,7 +10,8 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from joiner.cloud.aws.nodeclass.ec2nodeclass import RAID0
+from joiner.cloud.aws.launch.cluster import ClusterFacts
+from joiner.cloud.aws.nodeclass.ec2nodeclass import RAID0, EC2NodeClass
 from joiner.cloud.errors import LaunchFailed
 from joiner.model.labels import DO_NOT_SYNC_TAINTS, in_domain
 from joiner.model.meta import Value
@@ -31,6 +32,10 @@ _SEED_SIGNALS: Final = {
 }
 
 
+_BY_NAME: Final = ("kubeReserved", "systemReserved", "evictionHard", "evictionSoft")
+"""Settings whose values a user may write as numbers, and of which the kubelet takes nothing but text."""
+
+
 class Boot(Value):
     """Everything that user data is made of."""
 
@@ -46,7 +51,25 @@ class Boot(Value):
     kubelet: Mapping[str, Any] = {}
     max_pods: int | None = None
     instance_store_policy: str = ""
+    image_name: str = ""
+    """The name of the image, where it is known: old ones of Bottlerocket are told more."""
     custom: str = ""
+
+
+def boot_of(node_class: EC2NodeClass, cluster: ClusterFacts) -> Boot:
+    """What user data is made of that is the same for all machines of a class."""
+    spec = node_class.spec
+    return Boot(
+        family=spec.family,
+        cluster_name=cluster.name,
+        cluster_endpoint=cluster.endpoint,
+        ca_bundle=cluster.ca_bundle,
+        service_cidr=cluster.service_cidr,
+        cluster_dns=cluster.dns,
+        kubelet=spec.kubelet,
+        instance_store_policy=spec.instance_store_policy or "",
+        custom=spec.user_data,
+    )
 
 
 def user_data(boot: Boot) -> str:
@@ -61,10 +84,13 @@ def user_data(boot: Boot) -> str:
 
 def kubelet_settings(boot: Boot) -> dict[str, Any]:
     """The kubelet block in the kubelet's own words, with the number of pods that was planned with."""
-    made = dict(boot.kubelet)
+    made: dict[str, Any] = {
+        key: _texts(value) if key in _BY_NAME and value else value for key, value in boot.kubelet.items()
+    }
     seed = made.pop("evictionThreshold", None) or {}
     for part, name in (("hard", "evictionHard"), ("soft", "evictionSoft")):
-        signals = {_SEED_SIGNALS[key]: value for key, value in (seed.get(part) or {}).items() if key in _SEED_SIGNALS}
+        given = _texts(seed.get(part) or {})
+        signals = {_SEED_SIGNALS[key]: value for key, value in given.items() if key in _SEED_SIGNALS}
         if signals:
             made[name] = {**signals, **made.get(name, {})}
     if boot.max_pods is not None:
@@ -72,6 +98,10 @@ def kubelet_settings(boot: Boot) -> dict[str, Any]:
     if boot.cluster_dns and "clusterDNS" not in made:
         made["clusterDNS"] = [boot.cluster_dns]
     return made
+
+
+def _texts(amounts: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(amount) for key, amount in amounts.items()}
 
 
 def _labels(boot: Boot) -> dict[str, str]:
@@ -152,7 +182,7 @@ def _al2(boot: Boot) -> str:
     extra = [f'--node-labels="{_node_labels(boot)}"', f'--register-with-taints="{taints}"']
     if "maxPods" in settings:
         extra.append(f"--max-pods={settings['maxPods']}")
-    extra += [f"--{flag}={_flag(settings[key])}" for key, flag in _AL2_FLAGS.items() if key in settings]
+    extra += [f"--{flag}={_flag(flag, settings[key])}" for key, flag in _AL2_FLAGS.items() if key in settings]
     words = [
         f"/etc/eks/bootstrap.sh '{boot.cluster_name}'",
         f"--apiserver-endpoint '{boot.cluster_endpoint}'",
@@ -181,9 +211,13 @@ _AL2_FLAGS: Final = {
 }
 
 
-def _flag(value: Any) -> str:
+_THRESHOLDS: Final = ("eviction-hard", "eviction-soft")
+"""Flags that name what must be left; all others give values."""
+
+
+def _flag(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
-        sign = "<" if any("available" in key or "Free" in key for key in value) else "="
+        sign = "<" if name in _THRESHOLDS else "="
         return '"' + ",".join(f"{key}{sign}{item}" for key, item in sorted(value.items())) + '"'
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -204,6 +238,21 @@ _BOTTLEROCKET: Final = {
 }
 
 
+_PERCENTS: Final = ("image-gc-high-threshold-percent", "image-gc-low-threshold-percent")
+"""Numbers that Bottlerocket wants as text."""
+_STORAGE: Final = ("apiclient", "ephemeral-storage")
+_DIRECTORIES: Final = ("--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods")
+_CHOOSES_ITSELF: Final = (1, 46)
+"""The first version that knows by itself which directories belong onto local disks."""
+_VERSION: Final = re.compile(r"-v([0-9]+)\.([0-9]+)\.[0-9]+")
+
+
+def _directories(image_name: str) -> tuple[str, ...]:
+    version = _VERSION.search(image_name)
+    is_old = version is not None and (int(version[1]), int(version[2])) < _CHOOSES_ITSELF
+    return _DIRECTORIES if is_old else ()
+
+
 def _bottlerocket(boot: Boot) -> str:
     try:
         made: dict[str, Any] = tomllib.loads(boot.custom)
@@ -221,11 +270,12 @@ def _bottlerocket(boot: Boot) -> str:
     for each in _taints(boot):
         taints.setdefault(each.key, []).append(f"{each.value}:{each.effect}")
     kubernetes["node-taints"] = {**kubernetes.get("node-taints", {}), **taints}
-    kubernetes.update({name: settings[key] for key, name in _BOTTLEROCKET.items() if key in settings})
+    known = {name: settings[key] for key, name in _BOTTLEROCKET.items() if key in settings}
+    kubernetes.update({name: str(value) if name in _PERCENTS else value for name, value in known.items()})
     if boot.instance_store_policy == RAID0:
         commands = made["settings"].setdefault("bootstrap-commands", {})
         commands["000-mount-instance-storage"] = {
-            "commands": [["apiclient", "ephemeral-storage", "init"], ["apiclient", "ephemeral-storage", "bind"]],
+            "commands": [[*_STORAGE, "init"], [*_STORAGE, "bind", *_directories(boot.image_name)]],
             "mode": "always",
             "essential": True,
         }

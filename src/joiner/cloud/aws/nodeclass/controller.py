@@ -29,7 +29,7 @@ from joiner.cloud.aws.nodeclass.ec2nodeclass import (
     EC2NodeClass,
 )
 from joiner.cloud.aws.nodeclass.placement import PlacementGroup, placement_group
-from joiner.cloud.aws.nodeclass.problems import problems
+from joiner.cloud.aws.nodeclass.problems import invalid, unsupported
 from joiner.cloud.aws.nodeclass.profiles import InstanceProfiles, NoRole
 from joiner.cloud.aws.reservations import with_state
 from joiner.cloud.aws.settings import AwsSettings
@@ -155,7 +155,7 @@ class NodeClassController:
         found = await resolve.capacity_reservations(self._api, made.spec)
         held = tuple(with_state(each, now) for each in found)
         held = tuple(each for each in held if each.end_time is None or each.end_time > now)
-        self._account.synced(held, now)
+        self._account.synced(held, now, self._clock.now())
         self.reservations[made.name] = held
         count = len(held) if len(held) > _MOST_LISTED else None
         status = replace(made.status, capacity_reservations=held[:_MOST_LISTED], capacity_reservation_count=count)
@@ -193,7 +193,9 @@ class NodeClassController:
 
     async def _instance_profile(self, made: EC2NodeClass) -> EC2NodeClass:
         name = made.spec.instance_profile
-        if name:
+        if name and self._settings.isolated_vpc:
+            pass  # IAM has no endpoint in a VPC: a profile that is missing shows at a launch
+        elif name:
             try:
                 await self._api.call("iam", "get_instance_profile", InstanceProfileName=name)
             except AwsError as error:
@@ -208,9 +210,13 @@ class NodeClassController:
         return replace(made, status=replace(made.status, instance_profile=name))
 
     async def _validated(self, made: EC2NodeClass) -> EC2NodeClass:
-        wrong = [str(each) for each in problems(made.spec) if each.is_error]
-        if wrong:
-            raise _Failed("InvalidKubeletConfiguration", "; ".join(wrong))
+        for reason, found in (
+            ("InvalidKubeletConfiguration", invalid(made.spec)),
+            ("UnsupportedKubeletConfiguration", unsupported(made.spec)),
+        ):
+            wrong = [str(each) for each in found if each.is_error]
+            if wrong:
+                raise _Failed(reason, "; ".join(wrong))
         cluster = await self._cluster()
         if made.spec.family == "AL2023" and not cluster.service_cidr:
             _raise_if_refused(cluster)

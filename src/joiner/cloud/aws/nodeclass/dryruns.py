@@ -15,7 +15,7 @@ from joiner.cloud.aws.api import EXPIRED, THROTTLED, AwsApi, AwsError, is_denied
 from joiner.cloud.aws.launch import tags
 from joiner.cloud.aws.launch.cluster import ClusterFacts
 from joiner.cloud.aws.launch.templates import LaunchTemplates, Template, data, written
-from joiner.cloud.aws.launch.userdata import Boot, user_data
+from joiner.cloud.aws.launch.userdata import boot_of, user_data
 from joiner.cloud.aws.nodeclass.ec2nodeclass import AMI, EC2NodeClass
 from joiner.cloud.errors import LaunchFailed
 from joiner.model import codec, labels
@@ -122,22 +122,6 @@ def _told(action: str, error: AwsError) -> Denied | None:
         " see the IAM policy in the guide. DISABLE_DRY_RUN=true leaves this check out"
     )
     return Denied(f"{action}AuthCheckFailed", message)
-
-
-def boot_of(node_class: EC2NodeClass, cluster: ClusterFacts) -> Boot:
-    """What user data is made of that is the same for all machines of a class."""
-    spec = node_class.spec
-    return Boot(
-        family=spec.family,
-        cluster_name=cluster.name,
-        cluster_endpoint=cluster.endpoint,
-        ca_bundle=cluster.ca_bundle,
-        service_cidr=cluster.service_cidr,
-        cluster_dns=cluster.dns,
-        kubelet=spec.kubelet,
-        instance_store_policy=spec.instance_store_policy or "",
-        custom=spec.user_data,
-    )
 
 
 def _probe(node_class: EC2NodeClass) -> AMI:

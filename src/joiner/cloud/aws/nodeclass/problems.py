@@ -40,7 +40,12 @@ OTHERS: Final = frozenset(_OTHERS.split())
 
 def problems(spec: EC2NodeClassSpec) -> Iterator[FieldProblem]:
     """What keeps the kubelet settings from being used as they are written."""
-    family = family_of(spec)
+    yield from invalid(spec)
+    yield from unsupported(spec)
+
+
+def invalid(spec: EC2NodeClassSpec) -> Iterator[FieldProblem]:
+    """Settings that no kubelet has, or that are not for users to give."""
     for key in spec.kubelet:
         path = f"{_KUBELET}.{key}"
         if key == "registerWithTaints":
@@ -50,8 +55,14 @@ def problems(spec: EC2NodeClassSpec) -> Iterator[FieldProblem]:
         elif key not in UNDERSTOOD and key not in OTHERS:
             like = nearest(key, UNDERSTOOD | OTHERS)
             yield FieldProblem(path=path, message="the kubelet knows no such setting", nearest=like)
-        elif key not in UNDERSTOOD and not family.any_kubelet_key:
-            allowed = tuple(sorted(UNDERSTOOD))
+
+
+def unsupported(spec: EC2NodeClassSpec) -> Iterator[FieldProblem]:
+    """Settings that the images of the family do not hand on to their kubelet."""
+    family = family_of(spec)
+    for key in spec.kubelet if not family.any_kubelet_key else ():
+        if key in OTHERS:
+            path, allowed = f"{_KUBELET}.{key}", tuple(sorted(UNDERSTOOD))
             yield FieldProblem(path=path, message=f"{family.name} does not take this setting", allowed=allowed)
     if spec.kubelet.get("podsPerCore") and not family.pods_per_core:
         yield FieldProblem(path=f"{_KUBELET}.podsPerCore", message=f"{family.name} does not take podsPerCore")
