@@ -38,6 +38,11 @@ TOPOLOGY = {
     "zone-anti-affinity-to-other": 5, "soft-zone-affinity": 8, "soft-zone-anti-affinity": 5, "soft-zone-spread": 6, "plain": 10,
 }  # fmt: skip
 """What services of the kind `topology` ask for."""
+FLEXIBLE = {
+    "node.kubernetes.io/instance-type": 10, "karpenter.k8s.aws/instance-family": 4, "karpenter.k8s.aws/instance-cpu": 3,
+    CAPACITY_TYPE: 1,
+}  # fmt: skip
+"""Labels with the number of values that a pool may ask to be left."""
 
 
 def _one_of(key: str, *values: str) -> dict[str, Any]:
@@ -247,6 +252,19 @@ def preferences(pods: int, types: int = 400) -> dict[str, Any]:
     pool = {"metadata": {"name": "default"}, "spec": {"template": {"spec": {"requirements": []}}}}
     name = f"preferences-{pods}x{types}"
     return {"name": name, "nodePools": [pool], "instanceTypes": proportional_types(types), "pods": made}
+
+
+def with_min_values(document: dict[str, Any], keys: int) -> dict[str, Any]:
+    """The same question with minValues for so many labels in each pool."""
+    pools = json.loads(json.dumps(document["nodePools"]))
+    for pool in pools:
+        rows = pool["spec"]["template"]["spec"]["requirements"]
+        for key, least in list(FLEXIBLE.items())[:keys]:
+            row = next((each for each in rows if each["key"] == key), None)
+            if row is None:
+                rows.append(row := {"key": key, "operator": "Exists"})
+            row["minValues"] = least
+    return {**document, "name": f"{document['name']}-{keys}minValues", "nodePools": pools}
 
 
 def with_reservations(document: dict[str, Any], count: int) -> dict[str, Any]:

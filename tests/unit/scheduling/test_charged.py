@@ -13,6 +13,7 @@ from joiner.offline.scenario import reader
 from joiner.scheduling.problem import PoolOption, Problem
 from joiner.scheduling.reporter import Attempt
 from joiner.scheduling.schedule import PROMISING, schedule
+from joiner.scheduling.tuning import NODE_PRICE, charge
 
 
 def limited(option: PoolOption, nodes: int) -> PoolOption:
@@ -82,12 +83,31 @@ def test_a_planner_that_is_far_from_the_best_plan_is_not_tried_with_another_char
             tried[planner] += 1
 
         def tried(self, attempt: Attempt) -> None:
-            prices[attempt.planner] = attempt.price
+            if attempt.price:
+                prices[attempt.planner] = attempt.price + charge(problem) * attempt.nodes
 
     prices: dict[str, float] = {}
-    plan = schedule(mix(100, 14, 100), reporter=Listener())
+    free = mix(100, 14, 100)
+    problem = replace(free, policy=replace(free.policy, node_price=NODE_PRICE))
+    plan = schedule(problem, reporter=Listener())
     again = {name.partition(", node price")[0] for name in tried if "node price" in name}
 
     assert again
-    assert all(prices[name] <= PROMISING * min(price for price in prices.values() if price) + 1e-9 for name in again)
-    assert plan.price <= prices["worth"]
+    assert all(prices[name] <= PROMISING * min(prices.values()) + 1e-9 for name in again)
+    assert plan.price + charge(problem) * len(plan.claims) <= prices["worth"]
+
+
+def test_where_nodes_are_not_charged_a_few_pods_are_planned_without_a_charge() -> None:
+    begun: list[str] = []
+
+    class Listener:
+        def trying(self, planner: str) -> None:
+            begun.append(planner)
+
+        def tried(self, attempt: Attempt) -> None:
+            pass
+
+    schedule(mix(100, 14, 100), reporter=Listener())
+
+    assert "rounded" in begun
+    assert not [name for name in begun if "node price" in name]

@@ -11,7 +11,9 @@ from tests.differential.recordings import recordings
 from tests.differential.terms import Json
 from tools import ablate
 
+from joiner.model.meta import replace
 from joiner.offline.scenario.reader import read
+from joiner.scheduling.tuning import NODE_PRICE
 
 
 def recorded(name: str) -> Json:
@@ -31,7 +33,7 @@ NEEDED: dict[str, Callable[[], Json]] = {
     "rescue: settled_domains": partial(recorded, "topology-prices/1"),
     "rescue: baseline_kept": partial(recorded, "found/22"),
     "rescue: reservations_left": partial(recorded, "found/37"),
-    "phase: second charge for nodes": partial(services, seed=4),
+    "phase: second charge for nodes": partial(mixes.benchmark, 100, seed=7),
     "phase: each domain as the favourite": partial(recorded, "found/9"),
     "phase: again without those left over": partial(recorded, "found/27"),
     "phase: those left over first": partial(recorded, "volumes/0"),
@@ -44,12 +46,16 @@ ELSEWHERE = {
     "engine: pods held by volumes are called back": "test_nobody_is_held_where_spread_never_lets_them_go",
 }
 """Ways with a test of their own."""
+CHARGED = {"phase: second charge for nodes"}
+"""Ways that matter for a few pods where nodes are charged."""
 ONLY_FASTER = {"phase: proof that ends the search", "phase: agreement on one node"}
 
 
 @pytest.mark.parametrize(("way", "scenario"), NEEDED.items(), ids=NEEDED)
 def test_without_it_a_plan_is_worse(way: str, scenario: Callable[[], Json]) -> None:
     problem = read(json.dumps(scenario()).encode(), Path()).problem
+    if way in CHARGED:
+        problem = replace(problem, policy=replace(problem.policy, node_price=NODE_PRICE))
     whole = ablate.planned(problem)
 
     with ablate.ways()[way]():

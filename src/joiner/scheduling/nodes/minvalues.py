@@ -36,6 +36,8 @@ class Flexibility:
         """By the identity of the minValues, which are kept with the answer: claims of a pool share theirs."""
         self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
         self._allowed: dict[tuple[str, Requirement | None], _Values] = {}
+        self._sold: dict[tuple[str, str, Requirements], tuple[int, tuple[tuple[str, int], ...]]] = {}
+        """What can be bought with a value of a label under some requirements, and the machines that reservations have then."""
 
     def counts(
         self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
@@ -99,11 +101,12 @@ class Flexibility:
         self, key: str, value: str, units: int, requirements: Requirements, reservable: Collection[str]
     ) -> bool:
         """Whether some unit can be had with that value of a label that offerings carry."""
-        pinned = requirements & Requirements([Requirement(key, (value,))])
-        if self._stock.for_sale(pinned) & units:
-            return True
-        counted = (*self._stock.reserved(pinned), *self._stock.counted(pinned))
-        return any(machines & units for name, machines in counted if name in reservable)
+        sold = self._sold.get((key, value, requirements))
+        if sold is None:
+            pinned = requirements & Requirements([Requirement(key, (value,))])
+            machines = (*self._stock.reserved(pinned), *self._stock.counted(pinned))
+            sold = self._sold[key, value, requirements] = (self._stock.for_sale(pinned), machines)
+        return bool(sold[0] & units) or any(there & units for name, there in sold[1] if name in reservable)
 
     def _table(self, key: str) -> tuple[tuple[str, int], ...]:
         table = self._tables.get(key)

@@ -37,14 +37,15 @@ class FitIndex:
             found = self._largest[units] = tuple([ladder.largest(units) for ladder in self._ladders])
         return found
 
-    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int) -> int:
-        """How often, up to some number, the largest of the units hold one thing beside another."""
+    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int, least: int = 1) -> int:
+        """How often, up to some number, the largest of the units hold one thing beside another: at least so many of them."""
         for top, there, more in zip(self.largest(units), own, pod_amounts, strict=True):
             if more and top - there < most * more:
                 most = (top - there) // more
         low, high, middle = 0, most + 1, most
         while high - low > 1:
             together = tuple([there + middle * more for there, more in zip(own, pod_amounts, strict=True)])
-            low, high = (middle, high) if self.large_enough(together) & units else (low, middle)
+            enough = (self.large_enough(together) & units).bit_count() >= least
+            low, high = (middle, high) if enough else (low, middle)
             middle = (low + high) // 2
         return low

@@ -121,10 +121,13 @@ class Template:
         ]
         return tuple([max(column) for column in zip(*rooms, strict=True)])
 
-    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int) -> int:
-        """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there."""
+    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int, least: int = 1) -> int:
+        """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there.
+
+        Of units without daemons, at least so many of them.
+        """
         if self._alone:
-            return self.fits.how_many(units, own, pod_amounts, most)
+            return self.fits.how_many(units, own, pod_amounts, most, least)
         found = 0
         for group in self.daemons:
             if there := group.units & units:

@@ -342,13 +342,18 @@ class ValueGreedy(FirstFit):
 
     def _room(self, claim: Claim) -> Vector:
         """The most of each resource that pods on a claim can have; with minValues, so many units must have as much."""
-        template, units = claim.template, self.openings.to_be_had(claim)
-        least = self.flexible[template.name].units_least(claim.min_values) if claim.min_values else 1
-        if least == 1 or units.bit_count() < least or self.reservations.holds(claim.number) is not None:
+        template, units, least = claim.template, self.openings.to_be_had(claim), self._least_units(claim)
+        if least == 1 or units.bit_count() < least:
             return np.array(template.room(units), dtype=np.float64)
         rooms = self.kinds.room(template)[flags(units, len(template.stock.units))]
         largest: Vector = np.partition(rooms, -least, axis=0)[-least]
         return largest
+
+    def _least_units(self, claim: Claim) -> int:
+        """How many units a claim must leave possible, at the least, for its minValues; what is paid for need not be flexible."""
+        if not claim.min_values or self.reservations.holds(claim.number) is not None:
+            return 1
+        return self.flexible[claim.template.name].units_least(claim.min_values)
 
     def _fitting_sizes(self, room: Vector, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of some sizes that there is room for, as far as single resources tell."""
@@ -426,7 +431,10 @@ class ValueGreedy(FirstFit):
         each, step, template = share.pod_class, share.step, claim.template
         room = most
         if most > 1:
-            room = template.how_many(self.openings.to_be_had(claim), claim.amounts, each.amounts, most)
+            least = self._least_units(claim)
+            room = template.how_many(self.openings.to_be_had(claim), claim.amounts, each.amounts, most, least)
+            if least > 1:
+                room = max(room, 1)  # why none fits is for the rules to say
         if not room:
             return 0, Refused(RESOURCES)
         found = self.openings.fitting(claim, each, step, new=False, count=room)
