@@ -3,19 +3,22 @@
 Every one of them is an amount that an API server accepts, so these are warnings.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from joiner.admission.problem import FieldProblem
+from joiner.admission.problem import FieldProblem, nearest
 from joiner.model import resources
 from joiner.model.quantity import MILLI
-from joiner.model.resources import CPU, NODES, PODS
+from joiner.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS
 
 _MOST: Final[Mapping[str, int]] = {CPU: 10_000 * MILLI, PODS: 10_000 * MILLI}
 _MOST_BYTES: Final = MILLI << 50
 _MOST_DEVICES: Final = 10**9 * MILLI
 """Of devices and other things that are counted."""
 _LEAST_BYTES: Final = MILLI << 20
+_PLAIN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NODES, "pid")
+_FAMILIES: Final = ("hugepages-", "attachable-volumes-")
+OWN_RESOURCES: Final = "one of your own has a domain before it, like example.com/name"
 _TOGETHER: Final = 10_000
 """So many times as much may be the limit of a pool."""
 
@@ -31,7 +34,11 @@ def odd_amounts(amounts: Mapping[str, int], path: str, *, together: bool = False
 def odd_amount(name: str, amount: int, *, together: bool = False) -> str:
     """What is odd about an amount of a resource; empty where nothing is."""
     most = _MOST_BYTES if resources.is_bytes(name) else _MOST.get(name, _MOST_DEVICES)
+    if not _is_resource(name):
+        return f"no machine has a resource {name}; {OWN_RESOURCES}"
     written = f"{resources.text(name, amount)} of {name}"
+    if amount < 0:
+        return f"{written} is below 0{', so the pool may buy nothing' if together else ''}"
     if amount > most * (_TOGETHER if together else 1):
         many = "all machines of a cloud have" if together else "any machine has"
         return f"{written} is more than {many}; {_unit(name)}"
@@ -50,9 +57,20 @@ def _unit(name: str) -> str:
     return f"{name} is counted in whole ones, such as 2"
 
 
+def _is_resource(name: str) -> bool:
+    return "/" in name or name in _PLAIN or name.startswith(_FAMILIES)
+
+
+def nearest_resource(name: str, known: Iterable[str]) -> str | None:
+    """The resource of Kubernetes that was probably meant."""
+    return nearest(name, known) or ("memory" if name.startswith("mem") else None)
+
+
 def _meant(name: str, amount: int) -> str | None:
-    """Of a few bytes as many Mi: 512 and 512m are written where 512Mi is meant."""
-    if not resources.is_bytes(name) or amount >= _LEAST_BYTES:
+    """Of a few bytes as many Mi: 512 and 512m are written where 512Mi is meant. Of no resource the one that looks like it."""
+    if not _is_resource(name):
+        return nearest_resource(name, _PLAIN)
+    if not resources.is_bytes(name) or not 0 < amount < _LEAST_BYTES:
         return None
     number = amount if amount % MILLI else amount // MILLI
     return f"{number}Mi"

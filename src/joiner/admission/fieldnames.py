@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from joiner.admission.amounts import OWN_RESOURCES, nearest_resource
 from joiner.admission.problem import FieldProblem, nearest
 from joiner.model.codec import fields
 from joiner.model.meta import KubeObject, ObjectMeta, Value
@@ -89,7 +90,7 @@ def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[FieldProblem]:
     """A warning for every field of a part of an object that no value of this kind has."""
     if not isinstance(raw, Mapping):
         return  # the decoder tells
-    known, below = _names(kind)
+    known, below = names(kind)
     for key, value in raw.items():
         where = f"{path}.{key}" if path else str(key)
         if key not in known:
@@ -108,13 +109,13 @@ def unknown(raw: Any, kind: type[Value], path: str) -> Iterator[FieldProblem]:
 def _unknown_resources(raw: Any, path: str) -> Iterator[FieldProblem]:
     for name in raw if isinstance(raw, Mapping) else ():
         if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
-            message = "Kubernetes knows no such resource; one of your own has a domain before it, like example.com/name"
-            like = nearest(name, _RESOURCES) or ("memory" if name.startswith("mem") else None)
+            message = f"Kubernetes knows no such resource; {OWN_RESOURCES}"
+            like = nearest_resource(name, _RESOURCES)
             yield FieldProblem(path=f"{path}.{name}", message=message, severity="warning", nearest=like)
 
 
 @cache
-def _names(kind: type[Value]) -> tuple[frozenset[str], Mapping[str, type[Value]]]:
+def names(kind: type[Value]) -> tuple[frozenset[str], Mapping[str, type[Value]]]:
     """The fields of a kind by name, and those that hold values of ours again."""
     hints = typing.get_type_hints(kind)
     written = {field.name: field.written for field in fields(kind)}

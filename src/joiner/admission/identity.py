@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from joiner.admission import fieldnames
 from joiner.admission.kinds import Kinds
 from joiner.admission.problem import FieldProblem, nearest
 from joiner.admission.schema import Schema, Shape
 from joiner.admission.schemacheck import Found, check
 from joiner.model.customobject import CustomObject
+from joiner.model.meta import ObjectMeta
 from joiner.model.rules import DNS_SUBDOMAIN
 
 _NODEPOOL: Final = "write a NodePool (karpenter.sh/v1)"
@@ -54,7 +56,8 @@ def _strange(api_version: str, kind: str, kinds: Kinds) -> tuple[FieldProblem, .
     if group.startswith(_OUR_GROUPS_BEGIN) and (former := _former(group, version, kind, kinds)):
         return (former,)
     meant = next((known for known in kinds if known.kind == kind), None)
-    if meant is not None and (group in groups or nearest(group, groups, _LIKELY_GROUP)):
+    # No group of Kubernetes itself has such a kind; of the groups of other projects, which have a dot, some do.
+    if meant is not None and ("." not in group or group in groups or nearest(group, groups, _LIKELY_GROUP)):
         today = meant.api_version()
         message = f"{kind} is not known in {api_version}"
         return (FieldProblem(path="apiVersion", message=message, allowed=(today,), nearest=today),)
@@ -93,6 +96,12 @@ def check_metadata(raw: Mapping[Any, Any], found: Found) -> None:
         return
     if metadata.get("name") is None:
         found.say("metadata.name", "is missing; every object needs a name")
+    known, _ = fieldnames.names(ObjectMeta)
+    for name in metadata:
+        if name not in known:
+            found.say(
+                f"metadata.{name}", "there is no such field; an API server drops it", nearest=nearest(str(name), known)
+            )
     for name, schema in _METADATA.items():
         if metadata.get(name) is not None:
             check(schema, metadata[name], f"metadata.{name}", found)

@@ -35,6 +35,7 @@ _PYTHON: Final[Mapping[Shape, tuple[type, ...]]] = {
 _FORMER_FIELDS: Final[Mapping[str, str]] = {
     "kubelet": "kubelet settings are in spec.kubelet of the NodeClass",
     "kubeletConfiguration": "kubelet settings are in spec.kubelet of the NodeClass",
+    "apiVersion": "write group, without the version",
     "provider": "what only the provider understands is in the NodeClass",
     "providerRef": "write nodeClassRef with group, kind and name",
     "expireAfter": "write it in spec.template.spec of the NodePool",

@@ -83,7 +83,7 @@ def _values_of_no_type(view: PoolView) -> Iterator[str]:
         if there and strange:
             near = nearest(strange[0], there)
             shown = f"there are {', '.join(sorted(there))}" if len(there) <= _SHOWN_VALUES else ""
-            hint = f"did you mean {near}?" if near else shown
+            hint = shown or (f"did you mean {near}?" if near else "")
             yield (
                 f"NodePool {view.pool.name}: no instance type has {requirement.key} {listed(strange)}"
                 f"{'; ' if hint else ''}{hint}"

@@ -44,6 +44,9 @@ _NO_MATTER_GROUPS: Final = frozenset({
 _MAY_MATTER: Final = {("monitoring.coreos.com", "Prometheus"), ("monitoring.coreos.com", "Alertmanager")}
 """Kinds of these groups that make pods all the same."""
 _WEBHOOK: Final = "MutatingWebhookConfiguration"
+_HOOK: Final = "helm.sh/hook"
+_LATE: Final = frozenset({"test", "test-success", "pre-delete", "post-delete", "pre-rollback", "post-rollback"})
+LATE_HOOK: Final = f"helm starts it only to test, delete or roll back a release ({_HOOK})"
 _SHOWN: Final = 3
 _SHOWN_KINDS: Final = 6
 _LIKELY: Final = 0.85
@@ -85,15 +88,21 @@ def listed(names: Iterable[str]) -> str:
 def objects(others: Iterable[Mapping[str, Any]], known: Iterable[type[KubeObject]]) -> tuple[Ignored, ...]:
     """Objects that are left out and might have mattered, by kind."""
     versions = {kind.kind: kind.api_version() for kind in known}
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str, bool], list[str]] = {}
     for each in others:
         kind, version = str(each.get("kind") or ""), str(each.get("apiVersion") or "")
         if _matters(each, kind, version):
-            found.setdefault((kind, version), []).append(name_of(each))
+            found.setdefault((kind, version, is_late_hook(each)), []).append(name_of(each))
     return tuple(
-        Ignored(kind, tuple(names), _reason(kind, version, versions))
-        for (kind, version), names in sorted(found.items())
+        Ignored(kind, tuple(names), LATE_HOOK if is_hook else _reason(kind, version, versions))
+        for (kind, version, is_hook), names in sorted(found.items())
     )
+
+
+def is_late_hook(document: Mapping[str, Any]) -> bool:
+    """Whether a chart has the object for later: installing and upgrading it starts no pods of it."""
+    hooks = _part(document, "metadata", "annotations").get(_HOOK)
+    return isinstance(hooks, str) and _LATE.issuperset(each.strip() for each in hooks.split(","))
 
 
 def lines(found: Iterable[Ignored]) -> tuple[str, ...]:

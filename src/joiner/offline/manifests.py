@@ -149,7 +149,7 @@ def _fill(manifests: Manifests, items: Iterable[Document], kinds: Kinds) -> Iter
     """Put the objects into the collection, and tell of those that do not have the shape of their kind."""
     for item in items:
         kind = _kind(item.data, kinds)
-        if kind is None:
+        if kind is None or ignored.is_late_hook(item.data):
             manifests.others.append(item.data)
             continue
         try:

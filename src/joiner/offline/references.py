@@ -43,15 +43,18 @@ def _of_node_classes(items: Iterable[Document], kinds: Kinds) -> Iterator[tuple[
 
 def _dangling(pool: dict[str, Any], classes: set[Identity]) -> Iterator[FieldProblem]:
     reference: Any = pool
-    for name in _REFERENCE.split("."):
-        reference = reference.get(name) if isinstance(reference, dict) else None
+    for part in _REFERENCE.split("."):
+        reference = reference.get(part) if isinstance(reference, dict) else None
     if not isinstance(reference, dict):
         return
-    group, kind, name = (str(reference.get(part)) for part in ("group", "kind", "name"))
+    group, kind, name = (reference.get(part) for part in ("group", "kind", "name"))
+    if not (isinstance(group, str) and isinstance(kind, str) and isinstance(name, str)):
+        return  # which is told already
     if (group, kind, name) not in classes:
         siblings = tuple(sorted(each[2] for each in classes if each[:2] == (group, kind)))
         message = f"there is no {kind} {name} of {group} in these files"
-        likely = nearest(name, siblings)
+        others = {f"{each[1]} of {each[0]}" for each in classes if each[2] == name}
+        likely = nearest(name, siblings) or nearest(f"{kind} of {group}", others)
         yield FieldProblem(
             path=f"{_REFERENCE}.name", message=message, severity="warning", allowed=siblings, nearest=likely
         )

@@ -122,6 +122,8 @@ ODD: list[tuple[type[CustomObject], dict[str, Any], str, str]] = [
     (NodeOverlay, {"overhead": {"cpu": "1Gi"}}, "spec.overhead[cpu]", "cpu is counted in cores"),
     (NodePool, {"limits": {"memory": "1000"}}, "spec.limits[memory]", "less than 1Mi"),
     (NodePool, {"limits": {"cpu": "1000Gi"}}, "spec.limits[cpu]", "more than all machines of a cloud have"),
+    (NodePool, {"limits": {"cpu": -1}}, "spec.limits[cpu]", "below 0, so the pool may buy nothing"),
+    (NodePool, {"limits": {"mem": "64Gi"}}, "spec.limits[mem]", "no machine has a resource mem"),
     (KWOKNodeClass, KEPT_BACK, "spec.kubelet.kubeReserved[memory]", "less than 1Mi"),
     (EC2NodeClass, KEPT_BACK, "spec.kubelet.kubeReserved[memory]", "less than 1Mi"),
 ]

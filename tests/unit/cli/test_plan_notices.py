@@ -131,6 +131,28 @@ def test_what_is_odd_about_overlays_and_settings_is_told(documents: list[str], s
     assert said in notes(pod("a"), *documents)
 
 
+@pytest.mark.parametrize(
+    ("hook", "planned"),
+    [("test", 0), ("post-delete, pre-rollback", 0), ("pre-install", 1), ("post-upgrade,test", 1)],
+)
+def test_what_helm_starts_only_to_test_or_to_delete_is_not_planned_for(hook: str, planned: int) -> None:
+    report, _ = run(pod("a").replace("metadata: {", f"metadata: {{annotations: {{helm.sh/hook: '{hook}'}}, "))
+
+    assert report["summary"]["pods"] == planned
+    told = "Pod a is passed over: helm starts it only to test, delete or roll back a release (helm.sh/hook)"
+    assert (told in report["notes"]) is not bool(planned)
+
+
+def test_pools_that_cannot_be_used_for_one_reason_are_one_line() -> None:
+    absent = POOL.partition("---\n")[2].replace("karpenter.kwok.sh, kind: KWOK", "eks.amazonaws.com, kind: ")
+    others = [absent.replace("name: default", f"name: {name}", 1) for name in ("one", "two")]
+    (line,) = run(pod("a"), *others)[0]["nodePoolsLeftOut"]
+
+    assert line.startswith(
+        "NodePools one, two are left out: no installed provider reads NodeClass of eks.amazonaws.com"
+    )
+
+
 # -- pods ----------------------------------------------------------------------------------------------------------------
 
 

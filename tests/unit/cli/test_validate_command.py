@@ -149,6 +149,25 @@ def test_a_pool_whose_class_is_not_among_the_given_ones_is_warned_about(more: st
     assert ("did you mean: defualt" in text) is ("defualt" in more)
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("kind: KWOKNodeclass", "did you mean: KWOKNodeClass of karpenter.kwok.sh"),
+        ("kind: [KWOKNodeClass]", ""),
+        ("apiVersion: karpenter.kwok.sh/v1alpha1", "write group, without the version"),
+    ],
+    ids=["a misspelled kind", "no text", "as in former versions"],
+)
+def test_a_reference_to_a_class_that_cannot_be_is_answered_with_what_was_meant(written: str, told: str) -> None:
+    pool = POOL.replace("kind: KWOKNodeClass, name", f"{written}, name")
+    assert pool != POOL
+    _, text = validate(f"{pool}---\n{CLASS % 'default'}")
+
+    assert "None" not in text
+    assert told in text
+    assert ("in these files" in text) is ("did you mean" in told)
+
+
 def test_a_catalogue_that_is_not_there_is_told() -> None:
     code, text = validate(CLASS % "a" + "spec: {instanceTypes: ec2/us-west-1}\n")
 

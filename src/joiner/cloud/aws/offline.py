@@ -71,8 +71,8 @@ def region_or_refuse(node_class: EC2NodeClass, default: str) -> str:
     if not region:
         raise NodeClassNotReady(
             node_class.name,
-            "nothing in these files says which region it is in; add --instance-types"
-            f" {' or '.join(f'ec2/{each}' for each in known)}, or give the class with its status",
+            "only its status says which region it is in, and it has none; to plan with the prices of a region add"
+            f" --instance-types {' or '.join(f'ec2/{each}' for each in known)}",
         )
     if region not in known:
         raise NodeClassNotReady(

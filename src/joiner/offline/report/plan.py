@@ -281,7 +281,7 @@ def pose(manifests: Manifests, now: datetime, options: PlanOptions) -> PosedQues
     manifests = options.narrowing.of(manifests)
     opened = asyncio.run(catalogs.open_for(manifests, None, ()))
     options.narrowing.check(opened)
-    missed = tuple(f"NodePool {name} is left out: {why}" for name, why in opened.problems)
+    missed = tuple(_left_out(opened.problems))
     if missed and not opened.views:
         raise Unsound("\n".join(missed))
     static = static_nodes(opened.views, manifests.all(Node), manifests.all(NodeClaim))
@@ -293,6 +293,15 @@ def pose(manifests: Manifests, now: datetime, options: PlanOptions) -> PosedQues
     prices = tuple(dict.fromkeys(view.prices for view in opened.views))
     catalogs_of = {view.pool.name: view.catalog for view in opened.views}
     return PosedQuestion(question, prices, missed, static.nodes, catalogs_of, manifests.warnings, manifests.notes)
+
+
+def _left_out(problems: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A line for each reason, with all NodePools that cannot be used for it."""
+    pools: dict[str, list[str]] = {}
+    for name, why in problems:
+        pools.setdefault(why, []).append(name)
+    for why, names in pools.items():
+        yield f"NodePool{' ' if len(names) == 1 else 's '}{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}"
 
 
 class _Attempts:

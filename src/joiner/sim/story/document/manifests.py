@@ -220,7 +220,11 @@ class StoryManifests:
         )
 
     def _is_passed_over(self, written: Written) -> bool:
-        if not written.kind or written.kind.lower() in KNOWN or self._is_foreign_class(written):
+        if not written.kind or self._is_foreign_class(written):
+            return False
+        if ignored.is_late_hook(written.data):
+            return True
+        if written.kind.lower() in KNOWN:
             return False
         return misspelt(written) is None and bool(written.data.get("apiVersion"))
 
@@ -228,7 +232,8 @@ class StoryManifests:
         found: dict[str, dict[str, int]] = {}
         for each in self.written:
             if self._is_passed_over(each):
-                kinds = found.setdefault(_reason(each.kind), {})
+                is_hook = ignored.is_late_hook(each.data)
+                kinds = found.setdefault(ignored.LATE_HOOK if is_hook else _reason(each.kind), {})
                 kinds[each.kind] = kinds.get(each.kind, 0) + 1
         for reason, kinds in sorted(found.items()):
             listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
