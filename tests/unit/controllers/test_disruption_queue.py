@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 from tests.unit.controllers.repairworld import Clinic, in_clinic
+from tests.unit.controllers.successors import succeed
 
 from joiner.controllers.deadlines import hurried
-from joiner.controllers.disruption.queue import STANDS_S, Command, CommandQueue
+from joiner.controllers.disruption.queue import STANDS_S, TIMEOUT_LEAST, Command, CommandQueue
 from joiner.kube.errors import Throttled, Unreachable
 from joiner.model import claimconditions
 from joiner.model.duration import Duration
@@ -162,6 +163,31 @@ def test_a_replacement_that_is_deleted_ends_the_command() -> None:
         assert not clinic.joiner.cluster.is_marked(old.name)
         failed = clinic.counted(clinic.joiner.metrics.voluntary_disruption_queue_failures_total)
         assert failed == {"replace unhealthy ": 1.0}
+
+    in_clinic(test)
+
+
+@pytest.mark.parametrize("fate", ["never joins", "is another one of its name"])
+def test_nodes_stay_whose_replacement_is_not_complete_in_time_or_is_another_claim(fate: str) -> None:
+    async def test(clinic: Clinic) -> None:
+        (old,) = clinic.claims()
+        (pool,) = clinic.server.objects(NodePool)
+        assert await commands(clinic).start(replace(emptying(clinic), decision="replace", replicas=pool))
+        await clinic.wait(3)
+        _, new = clinic.claims()
+        if fate == "never joins":
+            clinic.alter(1, never_joins=True)
+            await clinic.wait(TIMEOUT_LEAST.total_seconds() - 10)
+            assert (clinic.taints(), commands(clinic).owns(old.name)) == (["disrupted"], True)
+            await clinic.wait(20)
+            assert clinic.server.find(NodeClaim, new.name, "") is not None
+        else:
+            succeed(clinic.server, new)
+            await clinic.wait(10)
+
+        assert (clinic.taints(), clinic.said("DisruptionReason")) == ([], "none")
+        assert not commands(clinic).owns(old.name)
+        assert not claimconditions.is_leaving(clinic.server.get(NodeClaim, old.name))
 
     in_clinic(test)
 

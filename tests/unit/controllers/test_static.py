@@ -8,11 +8,13 @@ from tests.unit.controllers.provisioningworld import Workshop, at_work, ready_po
 from joiner.controllers.nodepool.static import StaticDeprovisioning, StaticProvisioning
 from joiner.disruption.cost import DELETION_COST
 from joiner.kube.controller import Controller
+from joiner.kube.errors import Throttled
 from joiner.model.labels import DO_NOT_DISRUPT, NODEPOOL
 from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
+from joiner.sim.apiserver.client import Call, NoMeddler
 
 
 def both(shop: Workshop) -> Iterable[Controller]:
@@ -144,3 +146,29 @@ def test_a_pool_that_can_buy_nothing_waits_until_it_can() -> None:
         assert len(shop.claims()) == 2
 
     at_work(test, more=both)
+
+
+def test_a_claim_that_could_not_be_deleted_is_tried_again() -> None:
+    class Busy(NoMeddler):
+        on = True
+
+        def before(self, call: Call) -> float:
+            if self.on and (call.verb, call.kind) == ("delete", NodeClaim):
+                raise Throttled("not now", 5.0)
+            return 0.0
+
+    busy = Busy()
+
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=3))
+        await seconds(5)
+        scale(shop, 1)
+        await seconds(12)
+        assert len(shop.claims()) == 3
+        busy.on = False
+        await seconds(12)
+
+        assert len(shop.claims()) == 1
+        shop.failures.clear()
+
+    at_work(test, more=both, meddler=busy)

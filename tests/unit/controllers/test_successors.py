@@ -155,6 +155,24 @@ def test_labels_of_a_claim_do_not_reach_a_successor_of_its_node() -> None:
     live(story, meddler=swap)
 
 
+def test_the_end_of_a_node_does_not_take_a_successor_of_its_claim_along() -> None:
+    """The Node names the claim that it came for as its owner. The claim of that name is another one by then."""
+
+    async def story(world: LifeWorld) -> None:
+        node = await world.settled()
+        known = world.claim()
+        world.change(known, metadata=replace(known.metadata, finalizers=()))
+        world.delete(world.claim())
+        world.put(claim())
+        world.delete(world.node(node.name))
+        await asyncio.sleep(60)
+
+        assert world.claim().metadata.uid != known.metadata.uid
+        assert world.claim().metadata.deletion_timestamp is None
+
+    live(story)
+
+
 # -- commands, repair, static pools --------------------------------------------------------------------------------------
 
 
