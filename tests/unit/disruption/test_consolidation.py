@@ -17,7 +17,7 @@ from joiner.disruption.consolidation.fleet import Fleet
 from joiner.disruption.consolidation.memory import HIGHEST, Memory, PartMemory, Promise, settled
 from joiner.disruption.consolidation.search import UNRELIABLE, Consolidation, consolidate, still_pays
 from joiner.disruption.decision import DELETE, REPLACE, UNDERUTILIZED
-from joiner.disruption.eligibility import candidate, objection
+from joiner.disruption.eligibility import candidate, may_still_go, objection
 from joiner.disruption.methods.emptiness import emptiness, still_empty
 from joiner.disruption.methods.quota import Quota
 from joiner.disruption.situation import Rules, Situation
@@ -367,6 +367,40 @@ def test_what_forbids_to_touch_a_node(things: Any, more: dict[str, Any], why: st
     found = objection(seen.snapshot.nodes[0], seen, eventual=False)
 
     assert why in found if why else not found
+
+
+def annotated() -> Any:
+    node, known = machine("a")
+    own = {labels.DO_NOT_DISRUPT: "true"}
+    return [replace(node, metadata=replace(node.metadata, annotations=own)), known]
+
+
+def succeeded() -> Any:
+    node, known = machine("a")
+    return [node, replace(known, metadata=replace(known.metadata, uid="another"))]
+
+
+@pytest.mark.parametrize(
+    ("things", "more", "goes"),
+    [
+        ((machine("a"), on("one", "a")), {}, True),
+        ((machine("a"),), {}, True),
+        ((machine("a"), on("one", "a"), on("two", "a")), {}, False),
+        ((machine("a"), on("one", "a")), {"nominated": frozenset({"a"})}, False),
+        ((machine("a"), on("one", "a")), {"queued": frozenset({"a"})}, False),
+        ((annotated(), on("one", "a")), {}, False),
+        ((succeeded(), on("one", "a")), {}, False),
+        ((), {}, False),
+    ],
+    ids=["as it was", "a pod went", "a pod came", "nominated", "queued", "protected", "another claim", "gone"],
+)
+def test_what_was_decided_about_a_node_holds_only_as_long_as_nothing_speaks_against_it(
+    things: Any, more: dict[str, Any], goes: bool
+) -> None:
+    chosen = situation(machine("a"), on("one", "a"))
+    (one,) = chosen.snapshot.nodes
+
+    assert may_still_go([candidate(one, chosen)], situation(*things, **more), eventual=False) is goes
 
 
 def test_where_every_drain_ends_pods_have_no_say_in_drift() -> None:

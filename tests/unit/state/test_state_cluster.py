@@ -414,6 +414,13 @@ def test_a_pod_that_found_a_node_while_its_claim_was_written_takes_no_room_there
     assert [(each.name, each.spec.node_name) for each in found.bound] == [("a", "n")]
 
 
+def test_a_pod_that_came_in_place_of_another_while_the_claim_was_written_is_not_promised_its_room() -> None:
+    made = cluster(pod("a", on="", metadata={"uid": "another"}))
+    made.created(claim(of=""), (pod("a", on=""),), NOW)
+
+    assert [each.metadata.uid for each in made.snapshot(NOW).waiting] == ["another"]
+
+
 @pytest.mark.parametrize(
     "freed",
     [
