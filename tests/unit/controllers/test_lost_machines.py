@@ -95,6 +95,30 @@ def test_a_claim_finds_its_own_machine_in_a_reservation_that_is_full_of_it(
     live(story, reserved(), claim(requirements=WANTED), cloud_meddler=Lost())
 
 
+def test_a_machine_that_is_being_ended_is_not_the_one_that_a_claim_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of it would never join, and the pods of the claim would wait a quarter of an hour for it."""
+    create = PretendProvider.create
+    asked: list[str] = []
+
+    async def once(self: Any, claim: NodeClaim, options: Any) -> Instance:
+        asked.append(claim.name)
+        if len(asked) > 1:
+            for each in self._cloud.machines.alive():
+                self._cloud.machines.stop(each.provider_id)
+            raise NodeClassNotReady("default", "its subnets are gone")
+        return await create(self, claim, options)
+
+    monkeypatch.setattr(PretendProvider, "create", once)
+
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(2 * UNLISTED_S)
+
+        assert not world.there(NodeClaim, "c")
+        assert world.disrupted() == {"nodeclass_not_ready": 1.0}
+
+    live(story, cloud_meddler=Lost())
+
+
 def test_a_claim_whose_class_is_not_ready_any_more_finds_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     create = PretendProvider.create
     asked: list[str] = []

@@ -233,6 +233,20 @@ def test_repair_does_not_remove_a_successor(flags: list[str]) -> None:
     in_clinic(test, meddler=swap, flags=flags)
 
 
+@pytest.mark.parametrize("verb", ["get", "patch", "status"])
+def test_a_restart_is_not_asked_of_a_successor(verb: str) -> None:
+    swap = Successor(verb, NodeClaim)
+
+    async def test(clinic: Clinic) -> None:
+        swap.begin(clinic.server)
+        clinic.sicken(kind="KWOKRebootRequired")
+        await clinic.wait(MINUTE)
+
+        assert swap.is_untouched()
+
+    in_clinic(test, meddler=swap)
+
+
 def test_a_machine_that_cannot_be_restarted_does_not_take_a_successor_with_it() -> None:
     swap = Successor("delete", NodeClaim)
 
