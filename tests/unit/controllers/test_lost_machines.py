@@ -119,6 +119,23 @@ def test_a_machine_that_is_being_ended_is_not_the_one_that_a_claim_gets(monkeypa
     live(story, cloud_meddler=Lost())
 
 
+def test_a_claim_whose_class_the_provider_finds_not_ready_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was bought for it, however often it was tried; its pods need another claim now."""
+
+    async def refused(self: Any, claim: NodeClaim, options: Any) -> Instance:
+        raise NodeClassNotReady("default", "its subnets are gone")
+
+    monkeypatch.setattr(PretendProvider, "create", refused)
+
+    async def story(world: LifeWorld) -> None:
+        await asyncio.sleep(5)
+
+        assert not world.there(NodeClaim, "c")
+        assert world.disrupted() == {"nodeclass_not_ready": 1.0}
+
+    live(story)
+
+
 def test_a_claim_whose_class_is_not_ready_any_more_finds_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     create = PretendProvider.create
     asked: list[str] = []

@@ -143,22 +143,26 @@ class Launch:
                 self._catalogs.forget(buyer.name)
 
     async def _bought_anew(self, claim: NodeClaim, catalog: Catalog, attempts: _Attempts) -> Instance:
-        asked = launchoptions.requirements_of(claim, catalog.market.vocabulary)
-        options = launchoptions.options(catalog, asked, claim.spec.resources.requests)
+        wanted = launchoptions.requirements_of(claim, catalog.market.vocabulary)
+        options = launchoptions.options(catalog, wanted, claim.spec.resources.requests)
         if not options:
-            raise InsufficientCapacity(f"nothing can be bought now that has {asked or 'no requirement at all'}")
-        short = launchoptions.shortfall(catalog, asked, options) if self._strict else {}
+            raise InsufficientCapacity(f"nothing can be bought now that has {wanted or 'no requirement at all'}")
+        short = launchoptions.shortfall(catalog, wanted, options) if self._strict else {}
         if short:
-            counts = ", ".join(f"{key} {count} of {asked[key].min_values}" for key, count in sorted(short.items()))
+            counts = ", ".join(f"{key} {count} of {wanted[key].min_values}" for key, count in sorted(short.items()))
             raise InsufficientCapacity(f"what can be bought now does not leave the values minValues asks for: {counts}")
+        asked = True
         try:
             return await self._provider.create(claim, options)
         except InsufficientCapacity:
             self._refused.add(claim.metadata.uid)
             attempts.doubted_until = 0.0
             raise
+        except NodeClassNotReady:
+            asked = False  # the provider looks at the class before it buys: only an earlier attempt may have bought
+            raise
         finally:
-            if claim.metadata.uid not in self._refused:
+            if asked and claim.metadata.uid not in self._refused:
                 attempts.doubted_until = self._clock.monotonic() + UNLISTED_S
 
     def _give_up(self, claim: NodeClaim, error: InsufficientCapacity | NodeClassNotReady) -> NoReturn:
