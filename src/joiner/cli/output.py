@@ -1,13 +1,15 @@
 """What `-o/--output` means in every command: a table for people, JSON or YAML for machines.
 
-A table looks the same on a terminal and in a pipe, but for colour, and for long cells, which a terminal wraps at its width
-and a pipe gets whole. The table library is imported only to draw on a terminal.
+A table looks the same on a terminal and in a pipe, but for colour, and for what is wider than the terminal: long cells are
+wrapped, and columns that are needed least are left out and named. A pipe gets everything. The table library is imported only to
+draw on a terminal.
 """
 
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, TypeVar
 
 import click
@@ -46,6 +48,14 @@ class Table:
 
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str | Cell, ...], ...]
+    spare: tuple[str, ...] = ()
+    """Columns that a narrow terminal goes without, the first to go first."""
+
+    def without(self, name: str) -> "Table":
+        """The same without a column."""
+        at = next(index for index, column in enumerate(self.columns) if column.name == name)
+        columns = (*self.columns[:at], *self.columns[at + 1 :])
+        return Table(columns, tuple((*row[:at], *row[at + 1 :]) for row in self.rows), self.spare)
 
 
 def option(*forms: str) -> Callable[[F], F]:
@@ -101,10 +111,15 @@ def table(drawn: Table) -> None:
     import shutil
 
     if sys.stdout.isatty():
-        drawn = _fitted(drawn, shutil.get_terminal_size().columns)
-        if max(map(len, plain(drawn))) <= shutil.get_terminal_size().columns:
-            _draw(drawn)
-            return
+        width = shutil.get_terminal_size().columns
+        for count in range(len(drawn.spare) + 1):
+            kept = reduce(Table.without, drawn.spare[:count], drawn)
+            fitted = _fitted(kept, width)
+            if max(map(len, plain(fitted))) <= width:
+                _draw(fitted)
+                if count:
+                    click.echo(f"(no room here for {', '.join(drawn.spare[:count])})")
+                return
     for line in plain(drawn):  # in a very narrow terminal lines run over: a number that is broken in two cannot be read
         click.echo(line)
 

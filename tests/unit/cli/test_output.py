@@ -90,6 +90,20 @@ table(Table(columns, (("web", "1234567", words), ("b", "1", "x"))))
 """
 
 
+def test_a_table_that_is_too_wide_goes_without_the_columns_that_are_needed_least() -> None:
+    columns = 'tuple(TableColumn(name, right=True) for name in ("NODES", "CPU", "MEMORY", "PODS"))'
+    rows = '(("1" * 30, "2" * 30, "3" * 30, "4"), ("5", "6", "7", "8"))'
+    code = f"from joiner.cli.output import *; table(Table({columns}, {rows}, spare=('MEMORY', 'CPU')))"
+    lines = [line.rstrip() for line in on_a_terminal(code, {"NO_COLOR": "1"}).splitlines()]
+
+    assert [line.split() for line in lines[:3]] == [
+        ["NODES", "CPU", "PODS"],
+        ["1" * 30, "2" * 30, "4"],
+        ["5", "6", "8"],
+    ]
+    assert lines[3:] == ["(no room here for MEMORY)"]
+
+
 def test_a_long_text_is_wrapped_at_the_width_of_a_terminal_and_numbers_stay_whole() -> None:
     lines = [line.rstrip() for line in on_a_terminal(WIDE, {"NO_COLOR": "1"}).splitlines()]
 

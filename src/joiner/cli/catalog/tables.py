@@ -119,7 +119,8 @@ def _types_section(view: PoolView, limit: int) -> None:
         TableColumn("OTHER RESOURCES"),
     )
     rows = tuple(_row(view.catalog, each) for each in view.types[: limit or None])
-    _section("What can be bought, cheapest first", Table(columns, rows))
+    spare = ("OTHER RESOURCES", "CHEAPEST IN", "PODS")
+    _section("What can be bought, cheapest first", Table(columns, rows, spare))
     _more(len(view.types), limit, "types")
     if any(str(row[0]).endswith("*") for row in rows):
         output.echo(_LEGEND)
@@ -224,7 +225,7 @@ def _effects(catalog: Catalog) -> Table:
         )
         for each in explain.effects(catalog)
     )
-    return Table(columns, rows)
+    return Table(columns, rows, spare=("OFFERINGS", "TYPES"))
 
 
 def _span(values: tuple[str, str]) -> str:

@@ -46,8 +46,8 @@ def attempts_table(view: PlanReport) -> output.Table:
         what = "" if word in told else PLANNERS.get(word, "")
         told.add(word)
         rows.append((each.planner, each.outcome, *(("", "", "") if each.given_up else _came_to(each)), what))
-    right = ("NODES", "$/h", "LEFT OVER")
-    return output.Table(tuple(output.TableColumn(name, right=name in right) for name in names), tuple(rows))
+    columns = tuple(output.TableColumn(name, right=name in ("NODES", "$/h", "LEFT OVER")) for name in names)
+    return output.Table(columns, tuple(rows), spare=("WHAT IT DOES", "LEFT OVER"))
 
 
 def _came_to(attempt: Attempt) -> tuple[str, str, str]:

@@ -117,7 +117,8 @@ def _bought(view: PlanReport) -> output.Table:
         )
         for kind, nodes in sorted(groups.items(), key=lambda item: (-sum(each.price for each in item[1]), item[0]))
     )
-    return output.Table(tuple(output.TableColumn(name, right=name not in left) for name in names), rows)
+    columns = tuple(output.TableColumn(name, right=name not in left) for name in names)
+    return output.Table(columns, rows, spare=("RUNNER-UP", "MEMORY", "CPU", "$/h EACH"))
 
 
 def _pool(purchase: Purchase) -> str:
