@@ -5,6 +5,7 @@ the status, or from a file as `aws ec2 describe-capacity-reservations` prints it
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,12 +22,15 @@ from joiner.model.meta import replace
 
 ASSUMED: Final = ""
 """The id of a subnet that was not found but assumed, one for each zone."""
+_REGION: Final = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]+")
+"""What the names of zones begin with, also those of local zones like us-west-2-lax-1a."""
 _DESCRIBE: Final = "aws ec2 describe-capacity-reservations --output json"
 
 
 def region_of(node_class: EC2NodeClass) -> str:
     """The region of the subnets in the status; empty where there are none."""
-    return next((subnet.zone.rstrip("abcdefghij") for subnet in node_class.status.subnets), "")
+    found = (_REGION.match(subnet.zone) for subnet in node_class.status.subnets)
+    return next((match[0] for match in found if match is not None), "")
 
 
 def resolved(node_class: EC2NodeClass, region: str, reservations: Iterable[Described] | None = None) -> EC2NodeClass:

@@ -7,7 +7,7 @@ from tests.unit.cloud.aws.builders import node_class
 
 from joiner.catalog.market import InstanceType
 from joiner.cloud.aws.instancetypes import instance_types, why_not
-from joiner.cloud.aws.offline import resolved
+from joiner.cloud.aws.offline import region_of, resolved
 from joiner.cloud.aws.settings import AwsSettings, BadSetting, read
 from joiner.cloud.sources import facts
 from joiner.cloud.sources.reservation import Reservation
@@ -111,6 +111,20 @@ def test_interfaces_for_efa_alone_take_addresses_from_pods() -> None:
     assert (plain["vpc.amazonaws.com/efa"], made["vpc.amazonaws.com/efa"]) == ("4", "1")
     assert int(plain["pods"]) - int(made["pods"]) == 49
     assert not any(o.launchable for o in types(networkInterfaces=[first, efa])["m5.large"].offerings)
+
+
+@pytest.mark.parametrize(
+    ("zones", "region"),
+    [
+        (("us-west-2b",), "us-west-2"),
+        (("us-west-2-lax-1a", "us-west-2b"), "us-west-2"),
+        (("us-gov-east-1a",), "us-gov-east-1"),
+        ((), ""),
+    ],
+)
+def test_the_subnets_of_a_status_say_the_region(zones: tuple[str, ...], region: str) -> None:
+    status = {"subnets": [{"id": f"subnet-{number}", "zone": zone} for number, zone in enumerate(zones)]}
+    assert region_of(node_class(status=status)) == region
 
 
 def test_only_zones_of_the_subnets_are_sold_in() -> None:

@@ -1,7 +1,9 @@
 """Launches over the pretend account: what is asked of EC2, and what becomes of its answers."""
 
+import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -237,6 +239,21 @@ def test_a_subnet_without_addresses_leaves_the_zone_to_the_others_and_a_zone_wit
         buy(world, claim("uid-c"), here)
     assert not [each for each in options(world, "on-demand", "m5.large", "c5.large") if each in here]
     assert options(world, "on-demand", "m5.large")
+
+
+def test_launches_that_are_not_answered_yet_take_addresses_in_their_subnets(world: AwsWorld) -> None:
+    subnet = world.account.subnets["subnet-1"]
+    world.account.subnets["subnet-99"] = {**subnet, "free": 80}
+    subnet["free"] = 100
+    world.put()
+    here = [each for each in options(world, "on-demand", "m5.large") if each.offering.zone == subnet["zone"]]
+
+    async def together() -> None:
+        await asyncio.gather(*(world.provider.create(claim(f"uid-{number}"), here) for number in range(5)))
+
+    world.run(together())
+    used = Counter(each.subnet for each in world.account.machines.values())
+    assert used == {"subnet-1": 3, "subnet-99": 2}
 
 
 def failing(code: str, message: str = "") -> Any:

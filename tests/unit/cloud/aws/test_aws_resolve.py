@@ -100,10 +100,16 @@ def refuse(operation: str, code: str) -> Any:
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
-    "no subnets": (None, {"subnetSelectorTerms": [{"id": "subnet-99"}]}, "SubnetsReady", "SubnetsNotFound", "check"),
-    "no groups": (None, {"securityGroupSelectorTerms": [{"name": "x"}]}, "SecurityGroupsReady", "SecurityGroupsNotFound", ""),
+    "no subnets": (
+        None, {"subnetSelectorTerms": [{"id": "subnet-99"}, {"tags": {"a": "b", "c": "*"}}]}, "SubnetsReady",
+        "SubnetsNotFound", "in us-east-1 by id subnet-99 or a=b and c=*: correct",
+    ),
+    "no groups": (
+        None, {"securityGroupSelectorTerms": [{"name": "x"}]}, "SecurityGroupsReady", "SecurityGroupsNotFound", "by name x"
+    ),
     "an alias that is not there": (
-        None, {"amiSelectorTerms": [{"alias": "al2023@v1"}]}, "AMIsReady", "AMINotFound", "al2023@v1"
+        None, {"amiSelectorTerms": [{"alias": "al2023@v1"}]}, "AMIsReady", "AMINotFound",
+        "no image for Kubernetes 1.33 was found in us-east-1 by alias al2023@v1",
     ),
     "AL2 on a new cluster": (None, {"amiSelectorTerms": [{"alias": "al2@latest"}]}, "AMIsReady", "UnsupportedAlias", "al2023"),
     "a wrong role": (None, {"role": "nobody"}, "InstanceProfileReady", "RoleNotFound", "spec.role"),

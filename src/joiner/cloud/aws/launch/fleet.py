@@ -4,6 +4,7 @@ Karpenter gathers launches of several claims into one call and cannot say afterw
 repeated because its answer was lost gives the machine of the first one, and a machine says by its tags whose it is.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -91,6 +92,8 @@ class Fleet:
         self.tokens = Tokens(clock)
         self.free: dict[str, int] = {}
         """Subnet id to the addresses that are free in it, as far as was told."""
+        self._asked: Counter[str] = Counter()
+        """Subnet id to the addresses that launches will take which EC2 has not answered yet."""
 
     async def turn(self) -> None:
         """Wait until EC2 may be asked for one machine more. What is chosen afterwards knows what others found meanwhile."""
@@ -146,6 +149,8 @@ class Fleet:
             await self._templates.ensure(each, node_class, shared): (each, those) for each, those in groups.items()
         }
         request = self._request(claim, node_class, named, own)
+        asked = _addresses(request, ways)
+        self._asked.update(asked)
         try:
             answer = await self._api.call("ec2", "create_fleet", **request)
         except AwsError as error:
@@ -161,6 +166,8 @@ class Fleet:
             if error.code in THROTTLED:
                 self.tokens.unanswered(uid)
             raise
+        finally:
+            self._asked.subtract(asked)
         errors = answer.get("Errors") or ()
         self._record(errors, ways, named, node_class)
         for each in answer.get("Instances") or ():
@@ -265,9 +272,12 @@ class Fleet:
         found: dict[str, Subnet] = {}
         for each in node_class.status.subnets:
             best = found.get(each.zone)
-            if best is None or self.free.get(each.id, 0) > self.free.get(best.id, 0):
+            if best is None or self._left(each) > self._left(best):
                 found[each.zone] = each
         return found
+
+    def _left(self, subnet: Subnet) -> int:
+        return self.free.get(subnet.id, 0) - self._asked[subnet.id]
 
     # -- the answer ------------------------------------------------------------------------------------------------------
 
@@ -343,6 +353,17 @@ def _of_template(
     found = [each for each in named.values() if any(way.place == place for way in each[1])]
     everything = [way for _, listed in named.values() for way in listed]
     return found[0] if len(found) == 1 else (next(iter(named.values()))[0] if len(named) == 1 else _ANY, everything)
+
+
+def _addresses(request: Mapping[str, Any], ways: Iterable[Way]) -> dict[str, int]:
+    """Subnet id to the fewest pods of the machines that may be launched into it."""
+    pods = {way.type.name: way.type.capacity.get(PODS, 0) // MILLI for way in ways}
+    found: dict[str, int] = {}
+    for config in request["LaunchTemplateConfigs"]:
+        for each in config["Overrides"]:
+            amount = pods[each["InstanceType"]]
+            found[each["SubnetId"]] = min(amount, found.get(each["SubnetId"], amount))
+    return found
 
 
 def _once_each(ways: Iterable[Way]) -> list[Way]:

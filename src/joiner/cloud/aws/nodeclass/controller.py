@@ -4,7 +4,7 @@ A class is looked at when it changes and every minute. What cannot be asked for 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal
 
@@ -37,8 +37,9 @@ from joiner.cloud.errors import CloudError
 from joiner.cloud.telling import Tell
 from joiner.kube.client import Client
 from joiner.kube.errors import KubeError
+from joiner.model import codec
 from joiner.model.conditions import Condition, find
-from joiner.model.meta import KubeObject, replace
+from joiner.model.meta import KubeObject, Value, replace
 from joiner.model.nodeclaim import NodeClaim
 
 EVERY_S: Final = 60.0
@@ -144,10 +145,10 @@ class NodeClassController:
         found = await resolve.amis(self._api, made.spec, cluster.kubernetes, self._clock.now())
         made = replace(made, status=replace(made.status, amis=found))
         if not found:
-            terms = ", ".join(aliased) or "amiSelectorTerms"
-            raise _NotFound(
-                "AMINotFound", f"no image was found by {terms}: check name, version, owner and region", made
-            )
+            version = f" for Kubernetes {cluster.kubernetes}" if aliased else ""
+            where = self._by(made.spec.ami_selector_terms)
+            message = f"no image{version} was found {where}: check name, version and owner"
+            raise _NotFound("AMINotFound", message, made)
         return made
 
     async def _reservations(self, made: EC2NodeClass) -> EC2NodeClass:
@@ -180,16 +181,24 @@ class NodeClassController:
         self.free.update({each.subnet.id: each.free for each in found})
         made = replace(made, status=replace(made.status, subnets=tuple(each.subnet for each in found)))
         if not found:
-            raise _NotFound("SubnetsNotFound", "no subnet was found: check subnetSelectorTerms, tags and region", made)
+            where = self._by(made.spec.subnet_selector_terms)
+            message = f"no subnet was found {where}: correct subnetSelectorTerms, or tag the subnets"
+            raise _NotFound("SubnetsNotFound", message, made)
         return made
 
     async def _security_groups(self, made: EC2NodeClass) -> EC2NodeClass:
         found = await resolve.security_groups(self._api, made.spec)
         made = replace(made, status=replace(made.status, security_groups=found))
         if not found:
-            message = "no security group was found: check securityGroupSelectorTerms, tags and region"
+            where = self._by(made.spec.security_group_selector_terms)
+            message = f"no security group was found {where}: correct securityGroupSelectorTerms, or tag the groups"
             raise _NotFound("SecurityGroupsNotFound", message, made)
         return made
+
+    def _by(self, terms: Sequence[Value]) -> str:
+        """What was looked for, and where."""
+        more = f" or {len(terms) - _NAMED} more" if len(terms) > _NAMED else ""
+        return f"in {self._settings.region} by {' or '.join(map(_looked_for, terms[:_NAMED]))}{more}"
 
     async def _instance_profile(self, made: EC2NodeClass) -> EC2NodeClass:
         name = made.spec.instance_profile
@@ -299,6 +308,13 @@ class NodeClassController:
         if self._settings.isolated_vpc or node_class.spec.instance_profile:
             return
         await self.profiles.delete_of(node_class)
+
+
+def _looked_for(term: Value) -> str:
+    """A selector term in a few words."""
+    written = codec.encode(term)
+    tags = [f"{key}={value}" for key, value in sorted(written.pop("tags", {}).items())]
+    return " and ".join([*tags, *(f"{key} {value}" for key, value in sorted(written.items()))])
 
 
 def _silent(thing: KubeObject, reason: str, message: str) -> None:
