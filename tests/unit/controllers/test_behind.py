@@ -100,6 +100,33 @@ def test_a_silent_node_is_drained_while_the_cloud_is_too_busy_to_tell_of_its_mac
     live(story, cloud_meddler=Busy())
 
 
+def test_a_node_whose_claim_the_cache_has_not_heard_of_is_not_let_go_before_its_machine() -> None:
+    """Without a claim there is no machine to wait for."""
+    deaf = Deaf(NodeClaim)
+
+    async def story(world: LifeWorld) -> None:
+        first = await world.settled()
+        deaf.on = True
+        world.put(claim("d"))
+        uid = world.claim("d").metadata.uid
+        made = world.cloud.machines.of_claim(world.claim().metadata.uid)
+        assert made is not None
+        world.cloud.machines.start(replace(made, provider_id="sim://d", node_name="d", claim_name="d", claim_uid=uid))
+        known = world.claim("d")
+        held = replace(known.metadata, finalizers=(labels.TERMINATION_FINALIZER,))
+        world.change(known, metadata=held, status=replace(known.status, provider_id="sim://d", node_name="d"))
+        owner = replace(first.metadata.owner_references[0], name="d", uid=uid)
+        metadata = replace(first.metadata, name="d", uid="", resource_version="", owner_references=(owner,))
+        world.put(replace(first, metadata=metadata, spec=replace(first.spec, provider_id="sim://d")))
+        world.delete(world.node("d"))
+        await asyncio.sleep(MINUTE)
+
+        assert world.claim("d").metadata.deletion_timestamp is not None
+        assert world.there(Node, "d") or "sim://d" not in [each.provider_id for each in world.cloud.machines.alive()]
+
+    live(story, meddler=deaf)
+
+
 class SecondWriter(NoMeddler):
     """Taints a node just before a write of it arrives."""
 

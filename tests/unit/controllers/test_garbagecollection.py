@@ -6,10 +6,12 @@ import pytest
 from tests.unit.controllers.lifecycleworld import LifeWorld, claim, live
 
 from joiner.cloud.errors import Transient
+from joiner.cloud.provider import Instance
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.cloud.provider import PretendProvider
 
 MINUTE = 60.0
 
@@ -30,6 +32,24 @@ def test_a_claim_whose_machine_is_gone_goes(gone: bool, ready: bool, goes: bool)
         assert world.there(NodeClaim, "c") is not goes
         assert world.there(Node, node.name) is not goes
         assert world.disrupted() == ({"garbage_collected": 1.0} if goes else {})
+
+    live(story)
+
+
+def test_a_claim_whose_machine_is_missing_from_a_list_stays_when_the_cloud_knows_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def none(self: PretendProvider) -> tuple[Instance, ...]:
+        return ()
+
+    async def story(world: LifeWorld) -> None:
+        node = await world.settled()
+        world.set_ready(node.name, False)
+        monkeypatch.setattr(PretendProvider, "list", none)
+        await asyncio.sleep(5 * MINUTE)
+
+        assert world.claim().metadata.deletion_timestamp is None
+        assert [each.state for each in world.cloud.machines.alive()] == ["running"]
 
     live(story)
 
