@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from joiner.cloud.kwok.fleet import PREFIX
-from joiner.model import patch
+from joiner.model import codec, patch
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
 from joiner.sim.apiserver.client import SimClient
@@ -32,19 +32,20 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
 def _locked(write: Any) -> Any:
     async def noted(self: SimClient, before: KubeObject, after: KubeObject, *, locked: bool = False) -> Any:
         if self.actor == JOINER and not locked:
-            lists = _lists(patch.changes(before, after))
+            lists = _lists(patch.changes(before, after), codec.encode(before))
             FOUND.extend(f"{before.kind} {before.name}: {path} is written whole and not locked" for path in lists)
         return await write(self, before, after, locked=locked)
 
     return noted
 
 
-def _lists(changes: Mapping[str, Any], above: str = "") -> Iterator[str]:
+def _lists(changes: Mapping[str, Any], before: Any, above: str = "") -> Iterator[str]:
     for key, value in changes.items():
-        if isinstance(value, list):
+        had = before.get(key) if isinstance(before, Mapping) else None
+        if isinstance(value, list) or (value is None and isinstance(had, list)):
             yield f"{above}{key}"
         elif isinstance(value, Mapping):
-            yield from _lists(value, f"{above}{key}.")
+            yield from _lists(value, had, f"{above}{key}.")
 
 
 def _meant(verb: str, write: Any) -> Any:
