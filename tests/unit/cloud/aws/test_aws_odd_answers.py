@@ -20,6 +20,7 @@ from joiner.cloud.aws.launch.tokens import Tokens
 from joiner.cloud.aws.notices import InstanceStatus
 from joiner.cloud.catalogcache import Catalogs
 from joiner.cloud.errors import CloudError, InstanceNotFound, NodeClassNotReady, Transient
+from joiner.cloud.provider import UNLISTED_S
 from joiner.model import labels
 from joiner.model.codec import decode
 from joiner.model.conditions import find
@@ -245,6 +246,27 @@ def test_claims_that_found_nothing_are_not_remembered_for_ever(world: AwsWorld) 
 
     assert len(tokens._claims) == 10_000
     assert (tokens.of("uid-0"), tokens.of("uid-11999")) == ("uid-0", "uid-11999-1")
+
+
+def test_a_launch_without_an_answer_is_in_doubt_for_as_long_as_lists_may_be_behind(world: AwsWorld) -> None:
+    tokens = Tokens(world.clock)
+    tokens.unanswered("uid")
+    assert tokens.is_open("uid")
+    assert tokens.of("uid") == "uid"
+    world.forward(timedelta(seconds=UNLISTED_S))
+
+    assert not tokens.is_open("uid")
+
+
+def test_the_tokens_of_machines_that_have_ended_are_not_used_again(world: AwsWorld) -> None:
+    """EC2 would answer with a machine that has ended. Of a claim in another process only its machines tell."""
+    tokens = Tokens(world.clock)
+    tokens.ended("uid", 2)
+    assert tokens.of("uid") == "uid-2"
+    tokens.ended("uid", 1)
+    tokens.ended("another", 0)
+
+    assert (tokens.of("uid"), tokens.of("another")) == ("uid-2", "another")
 
 
 def test_a_token_whose_machine_was_ended_meanwhile_is_given_up(world: AwsWorld) -> None:
