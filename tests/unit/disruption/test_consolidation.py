@@ -6,14 +6,17 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.builders import VOCABULARY, node_pool, pod, pool_option
+from tests.builders import VOCABULARY, node_pool, offering, pod, pool_option
 from tests.unit.disruption.brokennodes import NOW
 from tests.unit.disruption.fleets import PRICES, machine, on, shop, situation
 
+from joiner.catalog.market import InstanceType
 from joiner.disruption.consolidation import target
 from joiner.disruption.consolidation.balanced import PoolTotals, approves, score
 from joiner.disruption.consolidation.fleet import Fleet
+from joiner.disruption.consolidation.hosting import Hosting
 from joiner.disruption.consolidation.memory import HIGHEST, Memory, PartMemory, Promise, settled
 from joiner.disruption.consolidation.search import UNRELIABLE, Consolidation, consolidate, still_pays
 from joiner.disruption.decision import DELETE, REPLACE, UNDERUTILIZED
@@ -74,6 +77,12 @@ def apart(nodes: dict[str, list[str]], *more: Any) -> Situation:
     )
 
 
+def cheap_large() -> tuple[InstanceType, ...]:
+    """Small nodes, and large ones for the price of two and a half."""
+    small, large = shop(names=("small", "large"))
+    return (small, replace(large, offerings=[offering(labels.ON_DEMAND, price=0.25)]))
+
+
 def mistyped() -> Any:
     pool = node_pool("default", **FREE)
     return replace(pool, metadata=replace(pool.metadata, annotations={labels.EVICTION_COST: "10 minutes"}))
@@ -93,6 +102,39 @@ def test_several_nodes_go_for_cheaper_ones_in_one_move() -> None:
     assert move.decision == REPLACE
     assert sorted(move.nodes) == ["a", "b"]
     assert [claim.options[0].name for claim in move.claims] == ["small"]
+
+
+def test_three_nodes_that_go_well_together_are_found_where_the_dearest_of_the_target_are_in_the_way() -> None:
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {}, "topologyKey": labels.HOSTNAME}
+    ]}}  # fmt: skip
+    full = [on(f"{where}{number}", where, cpu="900m") for where in "bcd" for number in (1, 2)]
+    nodes = [machine(name, "small") for name in "abcd"]
+    pool = node_pool("default", disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "3"}]})
+    lonely = on("lonely", "a", cpu="1800m", affinity=alone)
+    moves = decided(*nodes, lonely, *full, pool=pool, types=cheap_large(), eviction="0s").decision.moves
+
+    assert [(sorted(move.nodes), [claim.options[0].name for claim in move.claims]) for move in moves] == [
+        (["b", "c", "d"], ["large"])
+    ]
+
+
+def test_what_has_to_be_bought_counts_as_whole_nodes() -> None:
+    seen = situation(machine("a"), *(on(name, "a", cpu="1800m") for name in ("one", "two")), types=cheap_large())
+    fleet = Fleet(seen, [candidate(seen.snapshot.nodes[0], seen)])
+    hosting, nowhere = Hosting(fleet, fleet.kinds(0)), np.ones(len(fleet.places), np.bool_)
+
+    assert float(fleet.values.sum()) == pytest.approx(0.1125)  # if a part of a large node could be had
+    assert hosting.bought([0], nowhere) == pytest.approx(0.2)
+
+
+def test_another_reason_to_stay_is_told_at_once_and_the_same_with_other_numbers_is_not() -> None:
+    def kinds(cpu: str, **more: Any) -> set[tuple[str, ...]]:
+        found = decided(machine("a", "small"), on("one", "a", cpu=cpu), types=shop(names=("small",)), **more)
+        return {each.dedupe for each in found.decision.objections if each.reason == "Unconsolidatable"}
+
+    assert kinds("1") == kinds("1500m") != set()
+    assert kinds("1", pool=node_pool("default", disruption={"budgets": [{"nodes": "0"}]})) != kinds("1")
 
 
 def test_without_a_solver_nodes_are_ranked_by_what_they_cost_beyond_their_pods(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,14 +332,35 @@ def test_a_broken_promise_raises_the_price_until_the_same_move_would_not_pay(bea
     assert found.raised(NOW) == pytest.approx(raised)
 
 
-def test_a_raised_price_falls_only_once_other_pods_are_there() -> None:
+def test_a_raised_price_falls_once_other_pods_are_there() -> None:
     known, later = PartMemory(factor=8.0, pods=("these",)), NOW + timedelta(days=3)
     same = settled(known, claims=frozenset(), price=1.0, pods=("these",), now=later)
     other = settled(same, claims=frozenset(), price=1.0, pods=("others",), now=later)
 
     assert same.raised(later) == other.raised(later) == 8.0
     assert 1.0 < other.raised(later + timedelta(minutes=30)) < 2.0
-    assert settled(other, claims=frozenset(), price=1.0, pods=(), now=later + timedelta(days=1)) == PartMemory()
+    assert settled(other, claims=frozenset(), price=1.0, pods=(), now=later + timedelta(days=1)).factor == 1.0
+
+
+def test_where_the_pods_are_the_same_a_raised_price_falls_after_an_hour_and_so_often_only() -> None:
+    known, now, fallen = PartMemory(), NOW, []
+    for _ in range(5):
+        broken = replace(known, promises=promised(now).promises)
+        known = settled(broken, claims=frozenset(), price=0.9, pods=(), now=now)
+        early = settled(known, claims=frozenset(), price=0.9, pods=(), now=now + timedelta(minutes=59))
+        later = settled(early, claims=frozenset(), price=0.9, pods=(), now=now + timedelta(minutes=61))
+        assert early.raised(now + timedelta(minutes=60)) == known.factor >= 2.0
+        now += timedelta(hours=3)
+        known = settled(later, claims=frozenset(), price=0.9, pods=(), now=now)
+        fallen.append(known.factor == 1.0)
+    other = settled(
+        replace(known, promises=(replace(promised(now).promises[0], pods=("other",)),)),
+        claims=frozenset(), price=0.9, pods=("other",), now=now,
+    )  # fmt: skip
+
+    assert fallen == [True, True, True, False, False]
+    assert other.forgiven == 0
+    assert known.matters
 
 
 def test_at_the_highest_price_a_part_rests_and_the_reason_is_told() -> None:

@@ -4,7 +4,7 @@ It knows resources, labels, taints and "so many on a host", and nothing of zones
 tells which questions are worth asking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from joiner.disruption.consolidation.fleet import Fleet, Mask
 from joiner.scheduling.bound.relaxation import Relaxation
 
+ENOUGH: Final = 1.0 - 1e-9
 WASTE: Final = 1.03
 """How much more than its share of the best node a pod costs in practice."""
 
@@ -20,9 +21,10 @@ class Hosting:
     """Counts for one part of a fleet."""
 
     def __init__(self, fleet: Fleet, kinds: Relaxation) -> None:
-        self._fleet = fleet
+        self._fleet, self._kinds = fleet, kinds
+        self._row_of = {int(name): number for number, name in enumerate(kinds.pods)}
         self._order = sorted(range(len(fleet.demands)), key=lambda kind: (-fleet.worth[kind], kind))
-        prices = fleet.kind_prices(kinds)
+        self._prices = prices = fleet.kind_prices(kinds)
         self._least = {
             int(name): float(prices[kinds.usable[number]].min(initial=np.inf)) for number, name in enumerate(kinds.pods)
         }
@@ -39,16 +41,43 @@ class Hosting:
         fleet = self._fleet
         counts = fleet.pods[:, list(gone)].sum(axis=1)
         free = np.where(avoid[:, None], 0.0, fleet.free)
-        value, dearest = 0.0, 0.0
+        value, dearest, rest = 0.0, 0.0, dict[int, int]()
         for kind in self._order:
             left = int(counts[kind])
             if not left:
                 continue
             left -= self._placed(kind, left, free, fleet.allowed[kind] & ~avoid)
             if left > 0:
+                rest[kind] = left
                 value += left * min(fleet.worth[kind], self._reserved.get(kind, np.inf))
                 dearest = max(dearest, self._least.get(kind, np.inf))
-        return max(dearest, WASTE * value) if value or dearest else 0.0
+        return max(dearest, WASTE * value, self._whole(rest)) if rest else 0.0
+
+    def _whole(self, pods: Mapping[int, int]) -> float:
+        """The price of the cheapest one or two nodes that have room for all pods; of three cheap ones if none have.
+
+        Nodes are bought whole: what is left over on a node that a few pods need is paid for, too.
+        """
+        rows = [self._row_of[kind] for kind in pods if kind in self._row_of]
+        able = self._kinds.usable[rows].any(axis=0)
+        if len(rows) < len(pods) or not able.any():
+            return 0.0
+        shares = self._kinds.parts[able][:, :, rows] @ np.array(list(pods.values()), np.float64)
+        prices = self._prices[able]
+        with np.errstate(divide="ignore"):
+            room = 1.0 / shares  # of each row, in times what all pods ask for
+        order = np.argsort(prices, kind="stable")
+        prices, room = prices[order], room[order]
+        best = 3.0 * float(prices[0])
+        for number, price in enumerate(prices):
+            if price >= best:
+                break
+            if (room[number] >= ENOUGH).all():
+                return float(price)
+            both = (room[number] + room[: number + 1] >= ENOUGH).all(axis=1)
+            if both.any():
+                best = min(best, float(price + prices[both.argmax()]))
+        return best
 
     def _placed(self, kind: int, wanted: int, free: np.ndarray, allowed: Mask) -> int:
         asked = self._fleet.amounts[kind]

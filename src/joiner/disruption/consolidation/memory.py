@@ -1,8 +1,9 @@
 """What consolidation remembers from one decision to the next: goes in, comes out, and is forgotten with a restart.
 
 Where pods did not land as planned, the next move of that part has to save more: the price of an eviction is raised there, as
-far as it takes to refuse the same move, and at the highest price nothing moves. It stays raised while the pods of the part are
-the same, so a part in which plans do not come true comes to rest; once others come or go, it falls with time.
+far as it takes to refuse the same move, and at the highest price nothing moves. Once other pods come or go, it falls with time.
+While they are the same it stays raised for an hour and falls then, but only so often: a part in which plans do not come true
+comes to rest, and one that was unlucky once does not stay dear for ever.
 """
 
 import math
@@ -19,6 +20,10 @@ HIGHEST: Final = 64.0
 """At so many times the usual price nothing moves."""
 HALF_LIFE: Final = timedelta(minutes=10)
 """After so long a raised price is half as far above the usual one."""
+STANDS: Final = timedelta(hours=1)
+"""So long a price stays raised where the pods of the part are the same."""
+FORGIVEN: Final = 3
+"""So often it falls there."""
 KEPT: Final = 0.5
 """Which part of what was promised must have been saved."""
 PATIENCE: Final = timedelta(minutes=20)
@@ -53,9 +58,13 @@ class PartMemory(Value):
     factor: float = 1.0
     """How many times as dear as usual evictions counted when that was last settled."""
     pods: object = None
-    """The pods of the part when the price was raised: while they are the same, it does not fall."""
+    """The pods of the part when the price was raised last."""
+    broken: datetime | None = None
+    """When that was."""
+    forgiven: int = 0
+    """How often it has fallen while the pods were the same."""
     since: datetime | None = None
-    """Since when they are others."""
+    """Since when it falls."""
     turn: int = 0
     """When it was searched last, counted in searches."""
     asked: object = None
@@ -66,7 +75,7 @@ class PartMemory(Value):
     @property
     def matters(self) -> bool:
         """Whether it is kept although the part is not there at the moment."""
-        return bool(self.promises) or self.factor > 1.0
+        return bool(self.promises) or self.factor > 1.0 or self.forgiven > 0
 
     def raised(self, now: datetime) -> float:
         """How many times as dear as usual evictions count now."""
@@ -139,9 +148,14 @@ def settled(known: PartMemory, *, claims: frozenset[str], price: float, pods: ob
     if bearable:
         raised = known.raised(now)
         factor = max(raised * RAISE, min(raised * STEEPEST, max(bearable)))
-        return replace(known, factor=min(HIGHEST, factor), pods=pods, since=None)
-    if known.since is None and known.factor > 1.0 and known.pods != pods:
-        return replace(known, since=now)
+        forgiven = known.forgiven if known.pods == pods else 0
+        factor = min(HIGHEST, factor)
+        return replace(known, factor=factor, pods=pods, broken=now, forgiven=forgiven, since=None)
+    if known.since is None and known.factor > 1.0:
+        if known.pods != pods:
+            return replace(known, since=now)
+        if known.forgiven < FORGIVEN and known.broken is not None and abs(now - known.broken) >= STANDS:
+            return replace(known, since=now, forgiven=known.forgiven + 1)
     if known.raised(now) <= 1.05:
-        return replace(known, factor=1.0, pods=None, since=None)
+        return replace(known, factor=1.0, since=None)
     return known

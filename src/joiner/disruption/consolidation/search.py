@@ -1,10 +1,11 @@
 """The search for moves that pay, part by part.
 
 Of each part whose circumstances changed: the target of the linear programme, cut to the budgets, is asked exactly, then half of
-it, and so on down to single nodes; then nodes one by one, the most promising first, and two by two. The first move that may be
-made and pays is taken. Parts are asked in turn, so that none starves when there is not effort enough for all.
+it, and so on down to single nodes; then nodes one by one, the most promising first, and two or three together. The first move
+that may be made and pays is taken. Parts are asked in turn, so that none starves when there is not effort enough for all.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -41,15 +42,16 @@ COUNTED: Final = 200
 """So many nodes are looked at one by one by counting, and so many of them asked exactly."""
 ONE_BY_ONE: Final = 10
 PAIRED: Final = 16
-"""So many nodes are looked at two by two by counting, and so many pairs asked exactly."""
-PAIRS: Final = 10
+TRIPLED: Final = 12
+"""So many nodes are looked at two by two by counting, and so many of the target three by three."""
+FEW: Final = 10
+"""So many sets of two, and as many of three, are asked exactly."""
 QUESTIONS: Final = 60
 """So many questions may be asked of the planner in one decision, all parts together."""
 
 
-UNRELIABLE: Final = (
-    "pods did not land as planned, again and again, so its part of the cluster rests until pods come or go there"
-)
+_NUMBERS: Final = re.compile(r"[:;0-9]")
+UNRELIABLE: Final = "pods did not land as planned, again and again, so its part of the cluster rests for a while"
 
 
 class Consolidation(Value):
@@ -344,7 +346,7 @@ class _Search:
         avoid = self._mask(pools, names)
         move = self._together(pools, removed, names, hosting, avoid, raised)
         move = move if move is not None else self._one_by_one(pools, members, aim, hosting, raised)
-        return move if move is not None else self._in_pairs(pools, members, aim, hosting, raised)
+        return move if move is not None else self._few_together(pools, members, aim, hosting, raised)
 
     def alone(self, number: int) -> Alone:
         """What there is to say about one candidate by itself."""
@@ -422,24 +424,36 @@ class _Search:
             self._stays(each, answer.obstacle, most)
         return None
 
-    def _in_pairs(
+    def _few_together(
         self, pools: frozenset[str], members: list[int], aim: Target, hosting: Hosting, raised: float
     ) -> Move | None:
-        """Two nodes for cheaper ones, where neither the target nor its single nodes can be reached."""
-        fleet, others, found = self._fleet, self._mask(pools, ()), list[tuple[float, tuple[int, int]]]()
+        """Two or three nodes for cheaper ones, where neither the target nor single nodes can be reached."""
+        removed = {members[position] for position in np.flatnonzero(aim.removed)}
         some = [members[position] for position in self._order(members, aim) if aim.most[position] > 0]
-        for pair in combinations(some[:PAIRED], 2):
-            if self._quota.allows(fleet.candidates[n] for n in pair):
-                names = [fleet.candidates[number].name for number in pair]
-                gain = self._estimated(list(pair), hosting, self._closed(others, names), raised)
-                found += [(-gain, pair)] if gain > 0 else []
-        for _, pair in sorted(found)[:PAIRS]:
-            if self._is_spent("multi"):
-                return None
-            answer = self._ask(list(pair), frozenset(), pools, raised)
-            if answer.move is not None:
-                return answer.move
+        some.sort(key=lambda number: number not in removed)
+        for few in (
+            combinations(some[:PAIRED], 2),
+            combinations([each for each in some if each in removed][:TRIPLED], 3),
+        ):
+            for gone in self._most_promising(few, removed, hosting, self._mask(pools, ()), raised):
+                if self._is_spent("multi"):
+                    return None
+                answer = self._ask(list(gone), frozenset(), pools, raised)
+                if answer.move is not None:
+                    return answer.move
         return None
+
+    def _most_promising(
+        self, sets: Iterable[tuple[int, ...]], removed: set[int], hosting: Hosting, others: Mask, raised: float
+    ) -> list[tuple[int, ...]]:
+        """Those sets of candidates that are worth a question: most nodes of the target first, then by counting."""
+        fleet, found = self._fleet, list[tuple[int, float, tuple[int, ...]]]()
+        for gone in sets:
+            if self._quota.allows(fleet.candidates[number] for number in gone):
+                names = [fleet.candidates[number].name for number in gone]
+                gain = self._estimated(list(gone), hosting, self._closed(others, names), raised)
+                found += [(-len(removed.intersection(gone)), -gain, gone)] if gain > 0 else []
+        return [gone for _, _, gone in sorted(found)[:FEW]]
 
     def _order(self, members: list[int], aim: Target) -> list[int]:
         """The positions of candidates, the most promising first."""
@@ -456,8 +470,10 @@ class _Search:
 
     def _stays(self, candidate: Candidate, message: str, most: float = float("inf")) -> None:
         self.reasons[candidate.name] = StayReason(message=message, most=most)
+        # Another reason is told at once; the same one with other numbers is not, as long as it was told lately.
+        said, kind = f"it is not consolidated: {message}", _NUMBERS.split(message, maxsplit=1)[0]
         self.objections.append(
-            Objection(message=f"it is not consolidated: {message}", nodes=(candidate.state,), reason="Unconsolidatable")
+            Objection(message=said, nodes=(candidate.state,), reason="Unconsolidatable", dedupe=(kind,))
         )
 
     def _seems_to_pay(self, gone: list[int], hosting: Hosting, avoid: Mask, raised: float) -> bool:
