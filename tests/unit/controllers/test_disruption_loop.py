@@ -20,7 +20,7 @@ from joiner.model.labels import DO_NOT_DISRUPT
 from joiner.model.meta import ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.nodepool import NodePool
-from joiner.model.taints import TO_BE_REMOVED, is_among
+from joiner.model.taints import DISRUPTED, TO_BE_REMOVED, is_among
 from joiner.model.workload import Deployment
 from joiner.sim.story import objects
 from joiner.sim.story.document.format import Deploy
@@ -46,6 +46,11 @@ def deploy(clinic: Clinic, name: str, **words: object) -> None:
 
 def tainted(clinic: Clinic) -> list[str]:
     return sorted(node.name for node in clinic.server.objects(Node) if is_among(TO_BE_REMOVED, node.spec.taints))
+
+
+def begun(clinic: Clinic) -> bool:
+    """Whether a node is on its way out."""
+    return any(is_among(DISRUPTED, node.spec.taints) for node in clinic.server.objects(Node))
 
 
 async def until_decided(clinic: Clinic) -> None:
@@ -103,6 +108,23 @@ def test_a_node_that_a_plan_in_the_making_counts_on_stays() -> None:
         assert clinic.told("ConsolidationRejected")
 
     in_clinic(test, consolidate_after=AT_ONCE)
+
+
+def test_no_move_begins_while_claims_of_a_plan_are_written() -> None:
+    async def test(clinic: Clinic) -> None:
+        deploy(clinic, "small", cpu=100)
+        await clinic.wait(10)
+        scale(clinic, 0)
+        while not clinic.told("ConsolidationCandidate"):
+            await clinic.wait(1)
+        async with next(each for each in clinic.joiner.controllers if isinstance(each, CommandQueue)).deciding:
+            await clinic.wait(VALIDATION_S + 5)
+            assert not begun(clinic)
+        await clinic.wait(5)
+
+        assert begun(clinic)
+
+    in_clinic(test, consolidate_after=AT_ONCE, pod={"cpu": 7000})
 
 
 def test_a_move_that_is_forbidden_before_the_second_look_is_not_made() -> None:

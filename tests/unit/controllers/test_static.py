@@ -148,6 +148,21 @@ def test_a_pool_that_can_buy_nothing_waits_until_it_can() -> None:
     at_work(test, more=both)
 
 
+def test_a_pool_whose_machines_cannot_be_had_tries_with_one_claim_at_a_time() -> None:
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(replicas=3))
+        await seconds(5)
+        for each in shop.claims():
+            shop.remove(each)
+        await seconds(1.5)
+        assert len(shop.claims()) <= 1
+        await seconds(60)
+
+        assert len(shop.claims()) == 1
+
+    at_work(test, more=both)
+
+
 def test_a_claim_that_could_not_be_deleted_is_tried_again() -> None:
     class Busy(NoMeddler):
         on = True

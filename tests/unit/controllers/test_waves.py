@@ -64,6 +64,25 @@ def test_a_wave_of_more_than_fifty_claims_stays_within_the_limit() -> None:
     at_work(test, meddler=lowers)
 
 
+def test_nodes_that_a_pool_has_count_when_its_limit_is_lowered_while_claims_are_written() -> None:
+    lowers = LowersTheLimit()
+
+    async def test(shop: Workshop) -> None:
+        shop.load(ready_pool(limits={"nodes": 300}))
+        shop.load(*(waiting_pod(f"before-{number}", **APART) for number in range(50)))
+        await seconds(4)
+        for each in shop.claims():
+            shop.join(each)
+        await seconds(4)
+        lowers.shop = shop
+        shop.load(*(waiting_pod(f"web-{number}", **APART) for number in range(30)))
+        await seconds(4)
+
+        assert len(shop.claims()) == 60
+
+    at_work(test, meddler=lowers)
+
+
 def test_a_plan_counts_claims_that_are_on_their_way_into_the_same_reservation() -> None:
     async def test(shop: Workshop) -> None:
         held = offering("reserved", zone="a", price=0.0, available=1, reservation="cr-1")

@@ -186,6 +186,25 @@ def test_spot_machines_are_bought_by_price_and_capacity(world: AwsWorld) -> None
     assert listed.labels == made.labels
 
 
+def test_no_spot_machine_is_asked_for_that_costs_more_than_one_on_demand(world: AwsWorld) -> None:
+    world.put()
+    dear = [replace(each, offering=replace(each.offering, price=9.0)) for each in options(world, "spot", "m5.large")]
+    buy(world, claim(), [*options(world, "spot", "r5.large"), *options(world, "on-demand", "c5.large"), *dear])
+
+    configs = world.asked("create_fleet")[0]["LaunchTemplateConfigs"]
+    assert {each["InstanceType"] for config in configs for each in config["Overrides"]} == {"r5.large"}
+
+
+def test_machines_of_another_cluster_in_the_account_are_not_ours(world: AwsWorld) -> None:
+    """None of our claims bought them: taken for ours they would be ended as garbage."""
+    world.put()
+    ours, theirs = (buy(world, claim(uid), options(world, "on-demand", "m5.large")) for uid in ("uid-a", "uid-b"))
+    (other,) = (each for each in world.account.machines.values() if each.provider_id == theirs.provider_id)
+    other.tags["eks:eks-cluster-name"] = "another"
+
+    assert [each.provider_id for each in world.run(world.provider.list())] == [ours.provider_id]
+
+
 @pytest.mark.parametrize(("kind", "field", "strategy"), [
     ("on-demand", "OnDemandOptions", "prioritized"),
     ("spot", "SpotOptions", "capacity-optimized-prioritized"),
