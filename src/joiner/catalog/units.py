@@ -198,11 +198,6 @@ class Stock:
             self._reserved[shape] = (name, self._reserved.get(shape, ("", 0))[1] | bit)
 
     @property
-    def has_reservations(self) -> bool:
-        """Whether anything can be had out of a reservation."""
-        return bool(self._reserved)
-
-    @property
     def varies(self) -> bool:
         """Whether offerings of one type may differ in more than price, so that a claim must say which of them are meant."""
         return bool(self._twins or self.decided or self._counted)

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from joiner.cloud.interruption import instance_id
-from joiner.kube.informer import Index
+from joiner.kube.client import Key
+from joiner.kube.controller import Change
+from joiner.kube.informer import Index, Informers
 from joiner.model import labels
 from joiner.model.meta import KubeObject
 from joiner.model.node import Node
@@ -19,8 +21,13 @@ def _some(value: str) -> Iterable[str]:
     return (value,) if value else ()
 
 
-def class_key(reference: NodeClassReference) -> str:
-    """How a NodeClass is named in the `node-class` indexes."""
+def using_class(informers: Informers, kind: type[NodePool] | type[NodeClaim], change: Change) -> list[Key]:
+    """The keys of the pools, or of the claims, that refer to the NodeClass that changed."""
+    node_class = change.latest
+    return [Key("", each.name) for each in informers.by(kind, "node-class", f"{node_class.kind}/{node_class.name}")]
+
+
+def _class_key(reference: NodeClassReference) -> str:
     return f"{reference.kind}/{reference.name}"
 
 
@@ -41,7 +48,7 @@ def _claim_instance(claim: NodeClaim) -> Iterable[str]:
 
 
 def _claim_class(claim: NodeClaim) -> Iterable[str]:
-    return (class_key(claim.spec.node_class_ref),)
+    return (_class_key(claim.spec.node_class_ref),)
 
 
 def _claim_pool(claim: NodeClaim) -> Iterable[str]:
@@ -49,7 +56,7 @@ def _claim_pool(claim: NodeClaim) -> Iterable[str]:
 
 
 def _pool_class(pool: NodePool) -> Iterable[str]:
-    return (class_key(pool.spec.template.spec.node_class_ref),)
+    return (_class_key(pool.spec.template.spec.node_class_ref),)
 
 
 def _attachment_node(attachment: VolumeAttachment) -> Iterable[str]:

@@ -13,7 +13,7 @@ from joiner.kube.informer import Informers
 from joiner.model import podrules
 from joiner.model.conditions import Conditions
 from joiner.model.customobject import CustomObject
-from joiner.model.pod import Pod, condition
+from joiner.model.pod import Pod, condition, is_true
 from joiner.observe.conditions import Transitions, Watched
 from joiner.observe.events import Recorder
 from joiner.observe.metrics import Metrics
@@ -42,9 +42,9 @@ class PodWatch:
         elif after.metadata.creation_timestamp is not None:
             if after.status.phase == PENDING:
                 self._starting.add(after.metadata.uid)
-            if before is not None and not _is_true(before, "PodScheduled"):
+            if before is not None and not is_true(before, "PodScheduled"):
                 self._bound(after, after.metadata.creation_timestamp)
-            if after.metadata.uid in self._starting and _is_true(after, "Ready"):
+            if after.metadata.uid in self._starting and is_true(after, "Ready"):
                 self._starting.discard(after.metadata.uid)
                 self._started(after, after.metadata.creation_timestamp)
 
@@ -72,11 +72,6 @@ class PodWatch:
     def _placed(self, pod: Pod) -> datetime | None:
         times = self._cluster.times(pod.metadata.namespace, pod.name)
         return times.schedulable if times is not None and times.uid == pod.metadata.uid else None
-
-
-def _is_true(pod: Pod, kind: str) -> bool:
-    found = condition(pod, kind)
-    return found is not None and found.status == "True"
 
 
 def _since(pod: Pod, kind: str) -> datetime | None:

@@ -13,6 +13,7 @@ from joiner.model.duration import Duration
 from joiner.model.meta import Value
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
+from joiner.state.storage import claims_of
 
 DEFAULT_GRACE_S: Final = 30
 LEAST_GRACE: Final = timedelta(seconds=1)
@@ -116,16 +117,7 @@ def attached(
     PersistentVolumeClaim to its volume.
     """
     staying = {
-        volume_of.get((pod.metadata.namespace, name), "")
-        for pod in pods
-        if not podrules.is_drainable(pod, now)
-        for name in claims_of(pod)
+        volume_of.get(claim, "") for pod in pods if not podrules.is_drainable(pod, now) for claim in claims_of(pod)
     }
     names = (each.spec.source.persistent_volume_name for each in attachments)
     return tuple(sorted({name for name in names if name and name not in staying}))
-
-
-def claims_of(pod: Pod) -> tuple[str, ...]:
-    """The names of the PersistentVolumeClaims behind the pod's volumes."""
-    names = (volume.claim_name(pod.name) for volume in pod.spec.volumes)
-    return tuple(name for name in names if name is not None)

@@ -1,6 +1,6 @@
 """Everything that decisions about nodes may know, as one frozen value."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -140,8 +140,3 @@ class Situation:
             return False
         after = pool.spec.disruption.consolidate_after
         return after != NEVER and after.seconds > 0 and not holds(state_node.claim, CONSOLIDATABLE)
-
-
-def pool_names(nodes: Iterable[StateNode]) -> tuple[str, ...]:
-    """The pools of some nodes, by name."""
-    return tuple(sorted({each.nodepool for each in nodes}))

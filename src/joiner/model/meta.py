@@ -105,3 +105,8 @@ class KubeObject(Value):
     def name(self) -> str:
         """The name of the object."""
         return self.metadata.name
+
+
+def controller_of(thing: KubeObject) -> OwnerReference | None:
+    """The owner that made the object and looks after it."""
+    return next((owner for owner in thing.metadata.owner_references if owner.controller), None)

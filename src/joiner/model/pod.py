@@ -199,7 +199,12 @@ def condition(pod: Pod, kind: str) -> PodCondition | None:
     return next((found for found in pod.status.conditions if found.type == kind), None)
 
 
+def is_true(pod: Pod, kind: str) -> bool:
+    """Whether the pod has the condition, and it is True."""
+    found = condition(pod, kind)
+    return found is not None and found.status == "True"
+
+
 def is_ready(pod: Pod) -> bool:
     """Whether the pod has the condition Ready."""
-    ready = condition(pod, "Ready")
-    return ready is not None and ready.status == "True"
+    return is_true(pod, "Ready")

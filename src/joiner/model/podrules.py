@@ -97,12 +97,6 @@ def is_disruptable(pod: Pod, now: datetime) -> bool:
     return not is_active(pod) or not must_not_be_disrupted(pod, now)
 
 
-def is_eligible_for_forced_eviction(pod: Pod, deadline: datetime | None) -> bool:
-    """Whether it would terminate only after the node's deadline, and so must be deleted again with less grace."""
-    deleted = pod.metadata.deletion_timestamp
-    return deadline is not None and deleted is not None and deleted > deadline
-
-
 def must_not_be_disrupted(pod: Pod, now: datetime) -> bool:
     """Whether `karpenter.sh/do-not-disrupt` protects it now. A duration protects that long after its start."""
     text = pod.metadata.annotations.get(labels.DO_NOT_DISRUPT)

@@ -5,7 +5,6 @@ rounded away from zero, as it does. Sums and comparisons are therefore exact and
 """
 
 import re
-from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -31,14 +30,6 @@ class Quantity(int):
     __slots__ = ()
 
 
-class Form(Enum):
-    """How a quantity is written: which family of suffixes."""
-
-    DECIMAL = "decimal"
-    BINARY = "binary"
-    EXPONENT = "exponent"
-
-
 class QuantityError(ValueError):
     """The text is not a quantity; the message says what would be."""
 
@@ -49,29 +40,24 @@ def parse(value: str | int | float) -> Quantity:
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(f"{value!r} is not a quantity: write a number with an optional suffix, like 500m, 2 or 4Gi")
-    return _parse(str(value))[0]
-
-
-def form_of(value: str | int) -> Form:
-    """The suffix family a text is written in."""
-    return _parse(str(value))[1]
+    return _parse(str(value))
 
 
 @lru_cache(maxsize=16384)
-def _parse(text: str) -> tuple[Quantity, Form]:
+def _parse(text: str) -> Quantity:
     match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(_complaint(text))
     sign, whole, fraction, suffix = match.groups(default="")
     digits, power = int(whole + fraction), -len(fraction)
     if suffix in BINARY:
-        return _rounded(sign, digits * BINARY[suffix], power), Form.BINARY
+        return _rounded(sign, digits * BINARY[suffix], power)
     if suffix in _DECIMAL:
-        return _rounded(sign, digits, power + _DECIMAL[suffix]), Form.DECIMAL
+        return _rounded(sign, digits, power + _DECIMAL[suffix])
     if _EXPONENT.fullmatch(suffix):
         # Past this every non-zero amount is either the largest quantity or rounds to the smallest one.
         exponent = max(-2 * _LONGEST, min(2 * _LONGEST, int(suffix[1:])))
-        return _rounded(sign, digits, power + exponent), Form.EXPONENT
+        return _rounded(sign, digits, power + exponent)
     raise QuantityError(_complaint(text))
 
 
@@ -97,18 +83,16 @@ def _complaint(text: str) -> str:
     )
 
 
-def text(amount: int, form: Form = Form.DECIMAL) -> str:
-    """The canonical spelling: the largest suffix that keeps the number whole."""
+def text(amount: int, *, binary: bool = False) -> str:
+    """The canonical spelling: the largest suffix that keeps the number whole, of the binary ones if so wished and possible."""
     if amount == 0:
         return "0"
-    if form is Form.BINARY and abs(amount) >= 1024 * MILLI and amount % MILLI == 0:
+    if binary and abs(amount) >= 1024 * MILLI and amount % MILLI == 0:
         return _binary(amount // MILLI)
     sign, digits = ("-" if amount < 0 else ""), abs(amount)
     exponent = -3
     while digits % 1000 == 0 and exponent < 18:
         digits, exponent = digits // 1000, exponent + 3
-    if form is Form.EXPONENT:
-        return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
     suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
     return f"{sign}{digits}{suffix}"
 
@@ -121,12 +105,3 @@ def _binary(whole: int) -> str:
             break
         digits, suffix = digits // 1024, name
     return f"{sign}{digits}{suffix}"
-
-
-def canonical(value: str | int) -> str:
-    """The canonical spelling of Kubernetes: same family of suffixes, fewest digits.
-
-    An API server may echo some texts that are not canonical (`+1`, `1.001`) as they were written.
-    """
-    amount, form = _parse(str(value))
-    return text(amount, form)

@@ -68,7 +68,7 @@ def is_bytes(name: str) -> bool:
 
 def text(name: str, amount: int) -> str:
     """One amount as people write it: `1930m`, `6903Mi`."""
-    return quantity.text(amount, quantity.Form.BINARY if is_bytes(name) else quantity.Form.DECIMAL)
+    return quantity.text(amount, binary=is_bytes(name))
 
 
 def plain(name: str, amount: int, digits: int = 3) -> str:

@@ -5,13 +5,12 @@ Everything that is decided says why. Nothing that is logged holds a credential: 
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from joiner.clock import Clock
 
-Level = Literal["debug", "info", "error"]
 LEVELS: Final = ("debug", "info", "warn", "error")
 LOGGER: Final = "controller"
 

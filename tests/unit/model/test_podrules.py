@@ -149,22 +149,6 @@ def test_a_good_annotation_has_no_problem() -> None:
     assert podrules.do_not_disrupt_problem(pod()) is None
 
 
-@pytest.mark.parametrize(
-    ("deleted", "deadline", "answer"),
-    [
-        (ago(seconds=-30), NOW, True),
-        (ago(seconds=30), NOW, False),
-        (None, NOW, False),
-        (ago(seconds=-30), None, False),
-    ],
-    ids=["after", "before", "not deleted", "no deadline"],
-)
-def test_a_pod_that_would_end_after_the_deadline_is_forced(
-    deleted: str | None, deadline: datetime | None, answer: bool
-) -> None:
-    assert podrules.is_eligible_for_forced_eviction(pod(deleted=deleted), deadline) is answer
-
-
 def test_critical_pods_are_known_by_their_class() -> None:
     assert podrules.is_critical(pod(spec={"priorityClassName": "system-node-critical"}))
     assert not podrules.is_critical(pod(spec={"priorityClassName": "high"}))

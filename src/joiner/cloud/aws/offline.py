@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from joiner.cloud.aws.nodeclass.ec2nodeclass import CapacityReservation, EC2NodeClass, Subnet
+from joiner.cloud.aws.nodeclass.ec2nodeclass import EC2NodeClass, Subnet
 from joiner.cloud.aws.nodeclass.families import ephemeral_volume, family_of
 from joiner.cloud.aws.reservations import Described, described, selected
 from joiner.cloud.errors import NodeClassNotReady
@@ -120,8 +120,3 @@ def _about_reservations(node_class: EC2NodeClass) -> Iterator[tuple[str, str]]:
 
 def _listed(ids: list[str]) -> str:
     return ", ".join(ids) if len(ids) <= 3 else f"{', '.join(ids[:3])} and {len(ids) - 3} more"
-
-
-def known_reservations(node_class: EC2NodeClass) -> tuple[CapacityReservation, ...]:
-    """The reservations of the status that can be launched into."""
-    return tuple(each for each in node_class.status.capacity_reservations if not each.problem)

@@ -26,6 +26,7 @@ from joiner.model.node import Node, is_ready
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import PersistentVolumeClaim, VolumeAttachment
+from joiner.state.storage import claims_of
 
 INSTANCE_S: Final = 5.0
 """How often the provider is asked whether the machine is gone."""
@@ -268,10 +269,10 @@ class Termination(Reconciler):
         pods = self._informers.by(Pod, "node", node.name)
         volume_of: dict[tuple[str, str], str] = {}
         for pod in pods:
-            for name in drain.claims_of(pod):
-                claim = self._informers.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+            for namespace, name in claims_of(pod):
+                claim = self._informers.get(PersistentVolumeClaim, name, namespace)
                 if claim is not None:
-                    volume_of[(pod.metadata.namespace, name)] = claim.spec.volume_name or ""
+                    volume_of[(namespace, name)] = claim.spec.volume_name or ""
         return drain.attached(attachments, pods, volume_of, now)
 
     async def _machine(self, node: Node, claim: NodeClaim, edit: StatusEdit[NodeClaim]) -> Result | None:

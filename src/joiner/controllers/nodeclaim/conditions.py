@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from joiner.cloud.errors import CloudError, InstanceNotFound
-from joiner.controllers.indexes import class_key
+from joiner.controllers.indexes import using_class
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.controllers.waits import Waits
@@ -21,7 +21,6 @@ from joiner.model import conditions, labels
 from joiner.model.claimconditions import quiet_since
 from joiner.model.duration import NEVER
 from joiner.model.nodeclaim import NodeClaim
-from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 
 DRIFTED: Final = "Drifted"
@@ -58,9 +57,7 @@ class ClaimConditions(Reconciler):
         return [Key("", each.name) for each in self._informers.by(NodeClaim, "nodepool", change.latest.name)]
 
     def _claims_of_class(self, change: Change) -> Iterable[Key]:
-        found = change.latest
-        reference = NodeClassReference(group=found.group, kind=found.kind, name=found.name)
-        return [Key("", each.name) for each in self._informers.by(NodeClaim, "node-class", class_key(reference))]
+        return using_class(self._informers, NodeClaim, change)
 
     async def reconcile(self, key: Key) -> Result:
         """Mark one claim, or, alone, have all claims looked at whose pool's supply has changed."""

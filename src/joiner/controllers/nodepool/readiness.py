@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from joiner.admission.runtime import nodepool_problems
-from joiner.controllers.indexes import class_key
+from joiner.controllers.indexes import using_class
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.disruption.pooldrift import pool_drift, told
@@ -42,10 +42,7 @@ class Readiness(Reconciler):
         self.watches = (Watch(NodePool), *(Watch(kind, self._pools_of) for kind in kinds))
 
     def _pools_of(self, change: Change) -> Iterable[Key]:
-        node_class = change.latest
-        reference = NodeClassReference(group=node_class.group, kind=node_class.kind, name=node_class.name)
-        pools = self._informers.by(NodePool, "node-class", class_key(reference))
-        return [Key("", pool.name) for pool in pools]
+        return using_class(self._informers, NodePool, change)
 
     async def reconcile(self, key: Key) -> Result:
         """Repeat on the pool what its NodeClass says."""

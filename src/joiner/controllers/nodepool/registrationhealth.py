@@ -6,14 +6,13 @@ It decides nothing; it tells users that something is wrong with a pool's images,
 from collections.abc import Iterable
 from typing import Any, Final
 
-from joiner.controllers.indexes import class_key
+from joiner.controllers.indexes import using_class
 from joiner.controllers.nodepool.outcomes import Outcomes
 from joiner.controllers.shared import Shared
 from joiner.controllers.status import StatusEdit
 from joiner.kube.client import Key
 from joiner.kube.controller import DONE, Change, Reconciler, Result, Watch
 from joiner.model import conditions
-from joiner.model.nodeclass import NodeClassReference
 from joiner.model.nodepool import NodePool
 
 HEALTHY: Final = "NodeRegistrationHealthy"
@@ -35,9 +34,7 @@ class RegistrationHealth(Reconciler):
         self.watches = (Watch(NodePool), *(Watch(kind, self._pools_of) for kind in kinds))
 
     def _pools_of(self, change: Change) -> Iterable[Key]:
-        found = change.latest
-        reference = NodeClassReference(group=found.group, kind=found.kind, name=found.name)
-        return [Key("", pool.name) for pool in self._informers.by(NodePool, "node-class", class_key(reference))]
+        return using_class(self._informers, NodePool, change)
 
     def success(self, pool: str, pool_uid: str) -> None:
         """A machine of the pool joined. The UID is the owner's of the claim: a pool made anew starts anew."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from joiner.model.meta import ObjectMeta, replace
+from joiner.model.meta import ObjectMeta, controller_of, replace
 from joiner.model.pod import Pod, PodSpec, PodTemplateSpec
 from joiner.model.workload import DaemonSet, DaemonSetSpec
 from joiner.offline.ignored import listed
-from joiner.offline.workloads.owners import controller
 
 
 def inferred(pods: Iterable[Pod], known: Iterable[DaemonSet]) -> tuple[DaemonSet, ...]:
@@ -14,7 +13,7 @@ def inferred(pods: Iterable[Pod], known: Iterable[DaemonSet]) -> tuple[DaemonSet
     there = {(each.metadata.namespace, each.name) for each in known}
     newest: dict[tuple[str, str], Pod] = {}
     for pod in sorted(pods, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.name)):
-        owner = controller(pod)
+        owner = controller_of(pod)
         if owner is not None and owner.kind == DaemonSet.kind:
             key = (pod.metadata.namespace, owner.name)
             if key not in there:

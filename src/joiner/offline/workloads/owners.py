@@ -2,29 +2,24 @@
 
 from collections.abc import Iterable
 
-from joiner.model.meta import KubeObject, OwnerReference
+from joiner.model.meta import controller_of
 from joiner.model.pod import Pod
 from joiner.model.selector import chooses
 from joiner.model.workload import Deployment, ReplicaSet
-
-
-def controller(of: KubeObject) -> OwnerReference | None:
-    """The owner that made the object and looks after it."""
-    return next((owner for owner in of.metadata.owner_references if owner.controller), None)
 
 
 class WorkloadFamilies:
     """Which workload a pod belongs to, also by way of a ReplicaSet, and also when that is not in the files."""
 
     def __init__(self, replica_sets: Iterable[ReplicaSet], deployments: Iterable[Deployment] = ()) -> None:
-        self._between = {(each.metadata.namespace, each.name): controller(each) for each in replica_sets}
+        self._between = {(each.metadata.namespace, each.name): controller_of(each) for each in replica_sets}
         self._deployments: dict[str, dict[str, Deployment]] = {}
         for each in deployments:
             self._deployments.setdefault(each.metadata.namespace, {})[each.name] = each
 
     def head(self, pod: Pod) -> tuple[str, str, str]:
         """Kind, namespace and name of the workload; of the pod itself when it has no owner."""
-        owner = controller(pod)
+        owner = controller_of(pod)
         namespace = pod.metadata.namespace
         if owner is None:
             return (Pod.kind, namespace, pod.name)

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from joiner.model import podrules
 from joiner.model.capacitybuffer import CapacityBuffer
-from joiner.model.meta import replace
+from joiner.model.meta import controller_of, replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import LimitRange, PriorityClass, RuntimeClass
@@ -17,7 +17,7 @@ from joiner.offline.manifests import Manifests, Unsound
 from joiner.offline.workloads.autoscalers import Autoscalers, Load
 from joiner.offline.workloads.buffers import Sources
 from joiner.offline.workloads.expand import WORKLOADS, Workload, claims_of, expand, wanted
-from joiner.offline.workloads.owners import WorkloadFamilies, controller
+from joiner.offline.workloads.owners import WorkloadFamilies
 from joiner.offline.workloads.podadmission import Rules, admitted, elsewhere
 from joiner.scheduling.engine.prepared import natural
 from joiner.state.virtualpods import WAITING, virtual_pods
@@ -118,13 +118,13 @@ def _made(
     idle: list[Workload] = []
     for kind in WORKLOADS:
         for workload in manifests.all(kind):
-            if controller(workload) is not None and _is_known(manifests, workload):
+            if controller_of(workload) is not None and _is_known(manifests, workload):
                 continue  # its owner is among the files and is expanded instead
             head = (kind.kind, workload.metadata.namespace, workload.name)
             scaled = autoscalers.scaled(workload)
             count = wanted(scaled)
             _check_number(kind.kind, workload.name, count)
-            if not count and controller(workload) is None:
+            if not count and controller_of(workload) is None:
                 idle.append(scaled)
             missing = expand(_admitted(scaled, rules), living.get(head, ()))
             pods.extend(missing)
@@ -165,7 +165,7 @@ def _kept_ready(manifests: Manifests, rules: Rules) -> tuple[tuple[Pod, ...], tu
 
 
 def _is_known(manifests: Manifests, workload: Workload) -> bool:
-    owner = controller(workload)
+    owner = controller_of(workload)
     return owner is not None and any(
         kind.kind == owner.kind and manifests.get(kind, f"{workload.metadata.namespace}/{owner.name}") is not None
         for kind in WORKLOADS

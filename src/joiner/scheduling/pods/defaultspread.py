@@ -11,7 +11,7 @@ from joiner.model import labels
 from joiner.model.affinity import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from joiner.model.clusterobjects import Service
 from joiner.model.codec import DecodeError, decode
-from joiner.model.meta import Value, replace
+from joiner.model.meta import Value, controller_of, replace
 from joiner.model.pod import Pod, PodSpec
 from joiner.model.selector import LabelExpression, LabelSelector
 from joiner.model.workload import Deployment, ReplicaSet, ReplicationController, StatefulSet
@@ -184,7 +184,7 @@ class Selectors:
         return LabelSelector(match_labels=chosen, match_expressions=expressions)
 
     def _controller(self, pod: Pod) -> Controller | None:
-        owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+        owner = controller_of(pod)
         if owner is None:
             return None
         direct = self._controllers.get((owner.kind, pod.metadata.namespace, owner.name))

@@ -16,7 +16,7 @@ from joiner.model.affinity import (
     NodeSelectorTerm,
     PodAffinityTerm,
 )
-from joiner.model.meta import Value, replace
+from joiner.model.meta import Value, controller_of, replace
 from joiner.model.pod import Container, Pod, PodSpec, ResourceRequirements, host_ports
 from joiner.model.requirement import EXISTS, SelectorRequirement
 from joiner.model.resources import NODES, PODS
@@ -438,16 +438,16 @@ class Alike:
 def _family(pod: Pod) -> tuple[object, ...]:
     """What is seen at a glance: pods of one workload have it in common."""
     meta = pod.metadata
-    for owner in meta.owner_references:
-        if owner.controller:
-            return (meta.namespace, owner.kind, owner.name)
+    owner = controller_of(pod)
+    if owner is not None:
+        return (meta.namespace, owner.kind, owner.name)
     return (meta.namespace, frozenset(meta.labels.items()))
 
 
 def kind_of(pod: Pod) -> tuple[object, ...]:
     """Equal for pods that are alike."""
     family, spec = _family(pod), pod.spec
-    if any(owner.controller for owner in pod.metadata.owner_references):
+    if controller_of(pod) is not None:
         volumes: object = tuple(volume.claim_name(pod.name) is not None for volume in spec.volumes)
     else:
         volumes = repr(spec.volumes)

@@ -12,7 +12,7 @@ from joiner.kube.client import Key, key_of
 from joiner.kube.errors import EvictionBlocked
 from joiner.model import pod as pods
 from joiner.model import selector
-from joiner.model.meta import KubeObject, OwnerReference, replace
+from joiner.model.meta import KubeObject, OwnerReference, controller_of, replace
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from joiner.model.workload import Deployment, ReplicaSet, ReplicationController, StatefulSet
@@ -163,7 +163,7 @@ class Budgets:
         found = self._server.find(kind, owner.name, namespace) if kind is not None else None
         if found is None:
             return owner.uid, None
-        above = _controller(found)
+        above = controller_of(found)
         if above is not None and above.kind in _SCALED:
             return self._scale(namespace, above)
         return owner.uid, int(found.spec.replicas)  # type: ignore[attr-defined]
@@ -201,11 +201,7 @@ def _counts_the_same(before: KubeObject | None, after: KubeObject | None) -> boo
 
 
 def _member(pod: Pod) -> _Member:
-    return _Member(pod.metadata.deletion_timestamp is None and pods.is_ready(pod), _controller(pod))
-
-
-def _controller(thing: KubeObject) -> OwnerReference | None:
-    return next((owner for owner in thing.metadata.owner_references if owner.controller), None)
+    return _Member(pod.metadata.deletion_timestamp is None and pods.is_ready(pod), controller_of(pod))
 
 
 def _amount(number: int | str, total: int) -> int:

@@ -31,6 +31,7 @@ from joiner.sim.hunt.movecheckers import RULES as MOVE_RULES
 from joiner.sim.hunt.movecheckers import MoveChecks
 from joiner.sim.scheduler.clusterindex import ClusterIndex
 from joiner.sim.scheduler.predicates import PodPredicates, check_placement
+from joiner.sim.workloads.podfactory import is_daemon
 from joiner.sim.world import JOINER, World
 
 IMPOSSIBLE: Final = "sim.joiner.dev/impossible"
@@ -49,10 +50,6 @@ ONLY_MOVING: Final = frozenset({"rest", *MOVE_RULES})
 """Rules that are looked at where nodes are consolidated."""
 SLACK: Final = timedelta(seconds=60)
 """How much sooner than its deadline allows a pod may be deleted: clocks of two readers are never quite the same."""
-
-
-class Violation(AssertionError):
-    """Something that never may happen happened."""
 
 
 class Checks:
@@ -332,7 +329,7 @@ class Checks:
     def _pods_left(self) -> Iterator[str]:
         for pod in self._world.server.objects(Pod):
             self.counts["liveness"] += 1
-            if pod.metadata.labels.get(IMPOSSIBLE) or _ended(pod) or _is_daemon(pod):
+            if pod.metadata.labels.get(IMPOSSIBLE) or _ended(pod) or is_daemon(pod):
                 continue  # a node may be full before its daemon comes
             ready = condition(pod, "Ready")
             if ready is None or ready.status != "True" or pod.metadata.deletion_timestamp is not None:
@@ -454,10 +451,6 @@ def _holds(asked: SelectorRequirementWithMinValues, value: str | None) -> bool:
 
 def _ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
-
-
-def _is_daemon(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
 def _must_leave(pod: Pod, node_name: str, now: datetime) -> bool:

@@ -39,11 +39,6 @@ class Chances(Value):
     cloud_slow: float = 0.05
 
 
-CALM: Final = Chances(
-    conflict=0, throttled=0, unreachable=0, lost=0, slow=0, stale=0, late=0, again=0, broken=0,
-    cloud_transient=0, cloud_lost=0, cloud_slow=0,
-)  # fmt: skip
-
 API_FAULTS: Final = ("conflict", "throttled", "unreachable", "lost", "slow", "stale", "late", "again", "broken")
 CLOUD_FAULTS: Final = ("cloud_transient", "cloud_lost", "cloud_slow")
 

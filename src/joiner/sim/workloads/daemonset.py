@@ -18,7 +18,7 @@ from joiner.model.taints import Toleration
 from joiner.model.workload import DaemonSet, DaemonSetStatus
 from joiner.sim.scheduler.nodefit import is_chosen, untolerated
 from joiner.sim.workloads.ownedpods import PLACE, Pods, keys_by_owner, node_meant, place
-from joiner.sim.workloads.podfactory import REVISION, cast, is_active, is_ready, template_hash
+from joiner.sim.workloads.podfactory import REVISION, age, cast, is_active, is_ready, template_hash
 
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
@@ -127,7 +127,7 @@ class DaemonSets(Reconciler):
                 await self._pods.remove(pod, at_once=True)
             return None
         model = template_pod(found)
-        active = sorted((pod for pod in pods if is_active(pod)), key=_age)
+        active = sorted((pod for pod in pods if is_active(pod)), key=age)
         keep = active[:1] if may_stay(model, node) else []
         for pod in pods:
             if pod not in keep and pod.metadata.deletion_timestamp is None:
@@ -184,8 +184,3 @@ def _looks_the_same(before: Node, after: Node) -> bool:
         and before.spec.taints == after.spec.taints
         and before.spec.unschedulable == after.spec.unschedulable
     )
-
-
-def _age(pod: Pod) -> tuple[float, str]:
-    made = pod.metadata.creation_timestamp
-    return (made.timestamp() if made is not None else 0.0, pod.name)

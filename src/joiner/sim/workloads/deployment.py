@@ -12,7 +12,7 @@ from joiner.model.pod import Pod
 from joiner.model.selector import LabelSelector
 from joiner.model.workload import Deployment, ReplicaSet, WorkloadSpec, WorkloadStatus
 from joiner.sim.workloads.ownedpods import BURST, OWNER, Pods, all_of, keys_by_owner
-from joiner.sim.workloads.podfactory import TEMPLATE_HASH, cast, is_active, is_ready, owned_by, template_hash
+from joiner.sim.workloads.podfactory import TEMPLATE_HASH, age, cast, is_active, is_ready, owned_by, template_hash
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 SHARE: Final = 25
@@ -152,17 +152,12 @@ class Deployments(Reconciler):
         await self._scale(newest, grown(wanted, newest.spec.replicas, sum(each.spec.replicas for each in filled)))
         for each, replicas in shrunk(wanted, newest, filled):
             await self._scale(each, replicas)
-        empty = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_age)
+        empty = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=age)
         for each in empty[: max(0, len(empty) - HISTORY)]:
             await self._client.delete(ReplicaSet, each.name, each.metadata.namespace, uid=each.metadata.uid)
 
     async def _scale(self, found: ReplicaSet, replicas: int) -> None:
         await self._client.patch(found, replace(found, spec=replace(found.spec, replicas=replicas)))
-
-
-def _age(found: ReplicaSet) -> tuple[float, str]:
-    made = found.metadata.creation_timestamp
-    return (made.timestamp() if made is not None else 0.0, found.name)
 
 
 def grown(wanted: int, newest: int, others: int) -> int:
@@ -175,7 +170,7 @@ def grown(wanted: int, newest: int, others: int) -> int:
 
 def shrunk(wanted: int, newest: ReplicaSet, old: list[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
     """How many pods of each older template may stay: those that are not ready go first, then the eldest."""
-    old = sorted(old, key=_age)
+    old = sorted(old, key=age)
     least = wanted - wanted * SHARE // 100
     total = newest.spec.replicas + sum(each.spec.replicas for each in old)
     spare = total - least - max(0, newest.spec.replicas - newest.status.ready_replicas)

@@ -9,11 +9,11 @@ from joiner.kube.client import Client, Key, key_of
 from joiner.kube.controller import Change
 from joiner.kube.errors import NotFound
 from joiner.kube.informer import Index, Informers
-from joiner.model.meta import KubeObject
+from joiner.model.meta import KubeObject, controller_of
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.workload import ReplicaSet
-from joiner.sim.workloads.podfactory import admit, controller_of, is_active, is_ready
+from joiner.sim.workloads.podfactory import admit, is_active, is_ready
 
 OWNER: Final = "owner"
 """Index: the UID of the controller."""

@@ -10,6 +10,7 @@ from joiner.model.pod import Container, Pod, PodSpec, PodTemplateSpec
 from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.quantity import Quantity
 from joiner.model.taints import Toleration
+from joiner.model.workload import ReplicaSet
 from joiner.sim.scheduler.clusterindex import signature
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -41,9 +42,10 @@ def owned_by(owner: KubeObject) -> OwnerReference:
     )
 
 
-def controller_of(thing: KubeObject) -> OwnerReference | None:
-    """Who is responsible for the object."""
-    return next((owner for owner in thing.metadata.owner_references if owner.controller), None)
+def age(thing: Pod | ReplicaSet) -> tuple[float, str]:
+    """Sorts the oldest first."""
+    made = thing.metadata.creation_timestamp
+    return (made.timestamp() if made is not None else 0.0, thing.name)
 
 
 def cast(
@@ -140,6 +142,11 @@ def _with_patience(spec: PodSpec) -> PodSpec:
 def is_active(pod: Pod) -> bool:
     """Whether it counts: neither at its end nor on its way out."""
     return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made it."""
+    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
 def is_ready(pod: Pod) -> bool:

@@ -18,6 +18,7 @@ from joiner.sim.cloud.machines import GONE, PENDING, RUNNING, CloudMachine
 from joiner.sim.story.phrases import counted
 from joiner.sim.story.report.missingpods import MissingPods
 from joiner.sim.story.workloadpods import WorkloadPods
+from joiner.sim.workloads.podfactory import is_daemon
 from joiner.sim.world import World
 
 Teller = Callable[[float, str], None]
@@ -94,7 +95,7 @@ class Narrator:
             born = self._born.pop(after.metadata.uid, None)
             if born is not None:
                 self.waits.append(now - born)
-        elif before is None and not _is_daemon(after):
+        elif before is None and not is_daemon(after):
             self._born[after.metadata.uid] = now  # a creation timestamp has whole seconds only
         was, is_now = _runs(before), _runs(after)
         if was == is_now:
@@ -255,7 +256,3 @@ def _runs(pod: Pod | None) -> bool:
 
 def _is_done(job: Job) -> bool:
     return job.status.succeeded >= (job.spec.completions or 1)
-
-
-def _is_daemon(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
