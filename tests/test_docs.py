@@ -1,5 +1,6 @@
 """What exists is documented, what is documented exists, and what is shown is what is printed."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(?m)^#+ (.*)$")
 FENCE = re.compile(r"(?ms)^```.*?^```$")
 ENTRY_PAGES = ("README.md", "docs/README.md")
+KEEPING = {"dict", "set", "list", "deque", "Counter", "defaultdict", "Waits", "Memory"}
+SHORT_LIVED = {"Draft", "DryRunClient", "Store", "Informer", "Informers", "Tasks"}
+"""A draft lives as long as one look at a claim; caches and tasks are told of above the table."""
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +128,48 @@ def test_every_room_is_on_the_map() -> None:
     )
 
     assert [room for room in rooms if f"**{room}**" not in text] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_every_source_file_that_a_page_names_exists(path: Path) -> None:
+    files = [
+        f"/{name(each)}" for folder in ("src", "tests", "tools", "benchmarks") for each in (ROOT / folder).rglob("*.py")
+    ]
+    named = re.findall(r"`([\w./]+\.py)`", prose(path))
+
+    assert [each for each in named if not any(file.endswith(f"/{each}") for file in files)] == []
+
+
+def is_empty(value: ast.expr) -> bool:
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in KEEPING
+    return made or (isinstance(value, ast.Dict) and not value.keys) or (isinstance(value, ast.List) and not value.elts)
+
+
+def keeps(made: ast.ClassDef) -> bool:
+    """Whether objects of a class begin with something empty, to be filled later."""
+    begins = (each for each in made.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+    given = (each.value for begin in begins for each in ast.walk(begin) if isinstance(each, ast.Assign | ast.AnnAssign))
+    values = (part for value in given if value for part in (value.elts if isinstance(value, ast.Tuple) else [value]))
+    return any(map(is_empty, values))
+
+
+def keepers() -> Iterator[str]:
+    """Public classes of the shell that keep something in memory."""
+    source = ROOT / "src" / "joiner"
+    folders = [source / "controllers", source / "cloud", source / "kube"]
+    for path in sorted(each for folder in folders for each in folder.rglob("*.py") if "sources" not in each.parts):
+        classes = (
+            each for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(each, ast.ClassDef)
+        )
+        yield from (each.name for each in classes if keeps(each) and not each.name.startswith("_"))
+
+
+def test_what_a_restart_does_is_said_of_everything_that_is_kept_in_memory() -> None:
+    text = (ROOT / "docs" / "design" / "state-and-restarts.md").read_text(encoding="utf-8")
+    kept = set(keepers())
+
+    assert {"Batcher", "Tokens", "Catalogs"} <= kept
+    assert [each for each in sorted(kept - SHORT_LIVED) if not re.search(rf"\b{each}\b", text)] == []
 
 
 def test_the_page_of_measurements_is_made_from_the_numbers_that_are_kept() -> None:
