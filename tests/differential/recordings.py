@@ -10,10 +10,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.differential.judge import judge
 from tests.differential.terms import Json
+
+from joiner.offline.scenario import answer
+from joiner.offline.scenario.reader import Scenario, read
+from joiner.scheduling.plan import Plan
+from joiner.scheduling.schedule import schedule
 
 FOLDER = Path(__file__).parent / "cases"
 FAMILIES = sorted(path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz"))
@@ -40,12 +46,14 @@ def recordings(family: str) -> list[Recording]:
 
 def ours(scenario: Json) -> Json:
     """The answer of our engine, through the door that scenario files come in by."""
-    from joiner.offline.scenario import answer
-    from joiner.offline.scenario.reader import read
-    from joiner.scheduling.schedule import schedule
+    return answer.told(*planned(json.dumps(scenario)))
 
-    question = read(json.dumps(scenario).encode(), Path())
-    return answer.told(question, schedule(question.problem))
+
+@cache
+def planned(scenario: str) -> tuple[Scenario, Plan]:
+    """What is asked by a scenario, and the plan; made once for all tests of a process that look at it."""
+    question = read(scenario.encode(), Path())
+    return question, schedule(question.problem)
 
 
 def differences(recording: Recording, mine: Json) -> list[str]:

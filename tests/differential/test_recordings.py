@@ -41,7 +41,10 @@ FOUND = "found"
 PRICES = "topology-prices"
 """Services with topology rules on EC2's types and prices, and StatefulSets whose volumes are bound to zones."""
 
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = pytest.mark.parametrize(
+    "family", [pytest.param(family, marks=pytest.mark.xdist_group(f"recorded {family}")) for family in FAMILIES]
+)
+"""One process asks all about a family: its plans are made once, for the digests of `tests/golden` as well."""
 
 
 @every_family

@@ -3,7 +3,7 @@
 `python -m tests.golden.digests` works all of them out and compares them with the recorded ones (`make golden`);
 with `--write` it records them instead. A digest that changes on purpose needs a sentence in the changelog.
 The kinds `story`, `hunt`, `recorded`, `generated` and `command` as arguments: only these, the others stay as they are.
-`tests/golden/test_golden.py` and `tests/test_stories.py` compare a part of them in every test run.
+`test_golden.py`, `tests/test_stories.py` and `tests/simulation/test_seeds.py` compare a part of them in every test run.
 """
 
 import hashlib
@@ -18,22 +18,20 @@ from pathlib import Path
 from click.testing import CliRunner
 from msgspec.structs import replace
 from tests.differential import generate
-from tests.differential.recordings import FAMILIES, recordings
+from tests.differential.recordings import FAMILIES, planned, recordings
 from tests.differential.terms import Json
 from tools import gen_reference
 
 from joiner.cli.main import cli
 from joiner.offline.scenario import answer
-from joiner.offline.scenario.reader import read
 from joiner.scheduling import tuning
 from joiner.scheduling.schedule import schedule
-from joiner.sim.hunt.hunt import hunt
+from joiner.sim.hunt.hunt import Outcome, hunt
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = Path(__file__).parent / "digests.txt"
 STORY_SEEDS = (1, 20)
 HUNTS = range(50)
-SHORT_HUNTS = range(10)
 GENERATED = 1_000
 FIRST_GENERATED_SEED = 7_000
 MEANT = "meant? python -m tests.golden.digests --write, and say in changelog.d what changed"
@@ -56,9 +54,8 @@ def jobs() -> Iterator[Job]:
 
 
 def short_jobs() -> list[Job]:
-    """The part that every test run compares; stories are compared where they are played, in `tests/test_stories.py`."""
-    hunts = {str(seed) for seed in SHORT_HUNTS}
-    return [(kind, name) for kind, name in jobs() if kind == "recorded" or (kind == "hunt" and name in hunts)]
+    """The part that `test_golden.py` compares. Stories and hunts are compared where they are played all the same."""
+    return [(kind, name) for kind, name in jobs() if kind == "recorded"]
 
 
 def command_lines() -> set[str]:
@@ -89,9 +86,12 @@ def _story(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _hunt(name: str) -> Iterator[tuple[str, str]]:
-    outcome = hunt(int(name))
-    told = json.dumps([outcome.digest, outcome.violations, dict(sorted(outcome.counts.items()))])
-    yield name, told
+    yield name, hunted(hunt(int(name)))
+
+
+def hunted(outcome: Outcome) -> str:
+    """What is compared of a hunt."""
+    return json.dumps([outcome.digest, outcome.violations, dict(sorted(outcome.counts.items()))])
 
 
 def _recorded(family: str) -> Iterator[tuple[str, str]]:
@@ -105,18 +105,16 @@ def _generated(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _planned(scenario: Json) -> Iterator[tuple[str, str]]:
-    question = read(json.dumps(scenario).encode(), Path())
-    usual = question.problem.policy
-    charged = replace(
-        usual,
+    question, plain = planned(json.dumps(scenario))
+    policy = replace(
+        question.problem.policy,
         node_price=tuning.NODE_PRICE,
         spot_width=tuning.SPOT_WIDTH,
         spot_width_cost=tuning.SPOT_WIDTH_COST,
     )
-    for name, policy in (("plain", usual), ("charged", charged)):
-        problem = replace(question.problem, policy=policy)
-        plan = schedule(problem)
-        told = answer.told(replace(question, problem=problem), plan)
+    charged = replace(question.problem, policy=policy)
+    for name, plan in (("plain", plain), ("charged", schedule(charged))):
+        told = answer.told(question, plan)
         yield f"{scenario['name']} {name}", json.dumps([plan.planner, told], sort_keys=True)
 
 

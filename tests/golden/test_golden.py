@@ -1,4 +1,4 @@
-"""Recordings and the first hunts give the answers they gave when the digests were recorded."""
+"""Recordings give the answers they gave when the digests were recorded."""
 
 import pytest
 from tests.golden import digests
@@ -6,7 +6,10 @@ from tests.golden import digests
 RECORDED = digests.recorded()
 
 
-@pytest.mark.parametrize("job", digests.short_jobs(), ids=" ".join)
+@pytest.mark.parametrize(
+    "job",
+    [pytest.param(job, id=" ".join(job), marks=pytest.mark.xdist_group(" ".join(job))) for job in digests.short_jobs()],
+)
 def test_an_answer_is_as_recorded(job: digests.Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(digests.ROOT)
     changed = [name for name, value in digests.answers(job).items() if RECORDED.get(name) != value]
