@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from joiner.kube.client import Client, WatchEvent
-from joiner.sim.apiserver.client import Call, Interceptor, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, Interceptor, NoInterceptor, WatchedChange
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
@@ -28,7 +28,7 @@ def served(
     *,
     seed: int = 1,
     shuffle: bool = False,
-    meddler: Interceptor | None = None,
+    interceptor: Interceptor | None = None,
     **server: Any,
 ) -> T:
     """Run a test in a world with a server and one client, called `test`."""
@@ -36,12 +36,12 @@ def served(
     async def main(loop: VirtualLoop) -> T:
         clock, trace = VirtualClock(loop), Trace()
         api = ApiServer(clock, Random(seed), trace, **server)
-        return await test(Served(loop, clock, api, trace, api.client("test", meddler=meddler)))
+        return await test(Served(loop, clock, api, trace, api.client("test", interceptor=interceptor)))
 
     return run(main, shuffle=Random(seed) if shuffle else None)
 
 
-class Meddling(NoMeddler):
+class Intercepting(NoInterceptor):
     """Does to every call what it was told to: `before`, `after` and `behind` are answers or errors, `told` is by name."""
 
     def __init__(self, **answers: Any) -> None:

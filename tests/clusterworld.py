@@ -104,7 +104,7 @@ def in_town(
     absent: tuple[str, ...] = (),
     **options: Any,
 ) -> None:
-    """Run a test with everybody at work; somebody may meddle with some of their calls. What controllers fail with is kept."""
+    """Run a test with everybody at work; some of their calls may be intercepted. What controllers fail with is kept."""
 
     async def main(world: Served) -> None:
         town = Town(world)
@@ -117,15 +117,15 @@ def in_town(
             tell = lambda who, key, error: town.failures.append(f"{who} {key}: {error!r}")  # noqa: E731
             tasks.start(name, Manager(among["informers"], controllers, tell).run())
 
-        for name, people, indexes, meddler in (
+        for name, people, indexes, interceptor in (
             ("workloads", makers.controllers, makers.INDEXES, workloads),
             ("volumes", provisioner.controllers, provisioner.INDEXES, None),
         ):
             if name in absent:
                 continue
-            own = informers(world.server.client(name, meddler=meddler), indexes)
+            own = informers(world.server.client(name, interceptor=interceptor), indexes)
             start(name, *people(**own, clock=world.clock), among=own)
-        own = informers(world.server.client("binder", meddler=binder))
+        own = informers(world.server.client("binder", interceptor=binder))
         start("binder", Binder(**own, clock=world.clock), among=own)
         own = informers(world.server.client("kubelet"))
         start("kubelet", Kubelet(**own), among=own)

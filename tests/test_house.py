@@ -56,6 +56,8 @@ METAPHORS = (
     ("rehearsal", "validation, or planning again"),
     ("town", "the cluster"),
     ("lodgers?", "pods"),
+    (r"meddlers?|meddl\w+", "an interceptor, a fault"),
+    ("storms?", "the time of faults"),
     ("court", "checkers"),
     ("weather", "faults"),
     ("fate", "a fault, a random event"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.golden import digests
 
-from joiner.sim.hunt.hunt import REQUIRED, STORM_S, Outcome, hunt, missing
+from joiner.sim.hunt.hunt import FAULTS_S, REQUIRED, Outcome, hunt, missing
 from joiner.sim.hunt.randomworld import make
 from joiner.sim.hunt.worseworlds import WORSE, WorseWorld, worse
 
@@ -95,7 +95,7 @@ def test_a_worse_world_is_worse_and_always_alike(kind: str) -> None:
     assert found != WorseWorld()
     assert found == worse(kind, 7)
     spans = (*found.api_away, *found.cloud_away, *found.controllers_away)
-    assert all(0 < start < end < STORM_S for start, end in spans)
+    assert all(0 < start < end < FAULTS_S for start, end in spans)
 
 
 @pytest.mark.parametrize("seed", KEPT)

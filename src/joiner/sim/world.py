@@ -31,7 +31,7 @@ from joiner.options import Options
 from joiner.sim import workloads
 from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.apiserver.server import ApiServer
-from joiner.sim.cloud.cloud import CloudMeddler, PretendCloud
+from joiner.sim.cloud.cloud import CloudInterceptor, PretendCloud
 from joiner.sim.cloud.ec2 import door
 from joiner.sim.cloud.ec2.events import Events
 from joiner.sim.cloud.ec2.world import NODECLAIM, NODECLAIM_UID, Account
@@ -79,8 +79,8 @@ class World:
         trace: Trace | None = None,
         pace: CloudTiming | None = None,
         habits: NodeTiming | None = None,
-        meddler: Interceptor | None = None,
-        cloud_meddler: CloudMeddler | None = None,
+        interceptor: Interceptor | None = None,
+        cloud_interceptor: CloudInterceptor | None = None,
         history: int = 2_000,
         failed: Failure = lambda controller, key, error: None,
         open_account: Callable[[PretendCloud], Account] | None = None,
@@ -93,7 +93,7 @@ class World:
         self.kinds: Mapping[str, type[KubeObject]] = {kind.kind.lower(): kind for kind in KINDS}
         self.server = ApiServer(self.clock, self.random("server"), self.trace, history=history)
         self.cloud = PretendCloud(
-            clock=self.clock, random=self.random("cloud"), trace=self.trace, pace=pace, meddler=cloud_meddler
+            clock=self.clock, random=self.random("cloud"), trace=self.trace, pace=pace, interceptor=cloud_interceptor
         )
         self.account: Account | None = None
         self.events: Events | None = None
@@ -106,7 +106,7 @@ class World:
         self.removals: Counter[str] = Counter()
         """Why our controllers decided that claims must go, over all their lives."""
         self.joiner: Joiner | None = None
-        self._habits, self._meddler, self._failed, self._spread = habits, meddler, failed, spread
+        self._habits, self._interceptor, self._failed, self._spread = habits, interceptor, failed, spread
         self._tasks = Tasks(failed=self._broke)
         self._outside = self._people()
         self._running: asyncio.Task[None] | None = None
@@ -156,7 +156,7 @@ class World:
         self._begin()
 
     def _begin(self) -> None:
-        client = self.server.client(JOINER, meddler=self._meddler)
+        client = self.server.client(JOINER, interceptor=self._interceptor)
         self.joiner = Joiner(
             options=self.options,
             client=client,

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.apiworld import Meddling, Served, served
+from tests.apiworld import Intercepting, Served, served
 
 from joiner.cli.run import checks
 from joiner.cli.run.settings import StartProblem
@@ -28,10 +28,10 @@ def another(world: Served, namespace: str) -> Election:
     )
 
 
-async def looked(world: Served, meddler: Any = None, namespace: str = "kube-system") -> list[dict[str, Any]]:
+async def looked(world: Served, interceptor: Any = None, namespace: str = "kube-system") -> list[dict[str, Any]]:
     lines: list[str] = []
     log = Log(world.clock, write=(lines.append,))
-    await checks.alone(world.server.client("joiner", meddler=meddler), namespace=namespace, name=NAME, log=log)
+    await checks.alone(world.server.client("joiner", interceptor=interceptor), namespace=namespace, name=NAME, log=log)
     return [json.loads(line) for line in lines]
 
 
@@ -76,7 +76,7 @@ def test_a_holder_of_the_same_lease_is_waited_for_and_no_obstacle() -> None:
 
 
 def test_where_leases_may_not_be_listed_it_is_told_and_the_start_goes_on() -> None:
-    [line] = served(lambda world: looked(world, Meddling(before=Forbidden("leases may not be listed"))))
+    [line] = served(lambda world: looked(world, Intercepting(before=Forbidden("leases may not be listed"))))
 
     assert line["message"] == "it is not known whether another controller works on this cluster"
     assert line["reason"] == "leases may not be listed"

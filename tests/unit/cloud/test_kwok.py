@@ -23,7 +23,7 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import UNREGISTERED
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 from joiner.sim.apiserver.server import ApiServer
 from joiner.sim.trace import Trace
 from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
@@ -31,7 +31,7 @@ from joiner.sim.virtualtime import VirtualClock, VirtualLoop, run
 TYPE = "c-1x-amd64-linux"
 
 
-class Spoiler(NoMeddler):
+class Spoiler(NoInterceptor):
     """Loses the next so many requests, or answers, of one verb."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class World:
         self.provider = self.connect()
 
     def connect(self) -> KwokProvider:
-        client = self.server.client("joiner", meddler=self.spoiler)
+        client = self.server.client("joiner", interceptor=self.spoiler)
         return connect(node_classes=self, clock=self.clock, client=client, tasks=self.tasks)
 
     def get(self, kind: type[K], name: str) -> K | None:

@@ -40,7 +40,7 @@ from joiner.observe.metrics import Metrics
 from joiner.options import Options
 from joiner.sim.apiserver.client import Interceptor
 from joiner.sim.apiserver.server import ApiServer
-from joiner.sim.cloud.cloud import CloudMeddler, Hook, PretendCloud
+from joiner.sim.cloud.cloud import CloudInterceptor, Hook, PretendCloud
 from joiner.sim.cloud.machines import CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.trace import Trace
@@ -73,21 +73,21 @@ class LifeWorld:
         *,
         seed: int = 1,
         options: Options | None = None,
-        meddler: Interceptor | None = None,
-        cloud_meddler: CloudMeddler | None = None,
+        interceptor: Interceptor | None = None,
+        cloud_interceptor: CloudInterceptor | None = None,
         hooks: Iterable[Hook] = (),
     ) -> None:
         self.clock = VirtualClock(loop)
         self.trace = Trace()
         self.server = ApiServer(self.clock, Random(seed), self.trace)
         self.cloud = PretendCloud(
-            clock=self.clock, random=Random(seed), trace=self.trace, pace=PACE, meddler=cloud_meddler
+            clock=self.clock, random=Random(seed), trace=self.trace, pace=PACE, interceptor=cloud_interceptor
         )
         self.cloud.hooks += hooks
         self.options = options or Options()
         self.health = Health()
         self.planned: dict[str, tuple[Pod, ...]] = {}
-        self.meddler = meddler
+        self.interceptor = interceptor
         self.errors: list[Exception] = []
         self.server.load([KWOKNodeClass(metadata=replace(KWOKNodeClass().metadata, name="default"))])
 
@@ -95,7 +95,7 @@ class LifeWorld:
 
     def start(self) -> None:
         """Build everything that a process would have in memory."""
-        client = self.server.client("joiner", meddler=self.meddler)
+        client = self.server.client("joiner", interceptor=self.interceptor)
         informers = Informers(client, INDEXES)
         for kind in (NodePool, NodeClaim, Node, Pod, KWOKNodeClass):
             informers.of(kind)

@@ -205,7 +205,7 @@ def at_work(
     test: Callable[[Workshop], Awaitable[None]],
     *,
     more: Callable[[Workshop], Iterable[Controller]] = lambda shop: (),
-    meddler: Interceptor | None = None,
+    interceptor: Interceptor | None = None,
     buffered: bool = False,
     spread: Defaults | None = None,
     may_fail: bool = False,
@@ -222,7 +222,7 @@ def at_work(
         await tasks.close()
         assert may_fail or not shop.failures, shop.failures
 
-    served(main, meddler=meddler)
+    served(main, interceptor=interceptor)
 
 
 def ready_pool(name: str = "default", **more: Any) -> NodePool:

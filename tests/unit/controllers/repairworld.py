@@ -20,7 +20,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.options import read
 from joiner.sim.apiserver.client import Interceptor
-from joiner.sim.cloud.cloud import CloudMeddler
+from joiner.sim.cloud.cloud import CloudInterceptor
 from joiner.sim.cloud.machines import CloudMachine, CloudTiming
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.kubelet.kubelet import NodeTiming
@@ -159,8 +159,8 @@ def in_clinic(
     nodes: int = 1,
     gates: str = "NodeRepair=true",
     flags: Sequence[str] = (),
-    meddler: Interceptor | None = None,
-    cloud_meddler: CloudMeddler | None = None,
+    interceptor: Interceptor | None = None,
+    cloud_interceptor: CloudInterceptor | None = None,
     pod: dict[str, Any] | None = None,
     reservations: tuple[ReservationWords, ...] = (),
     policies: tuple[RepairPolicy, ...] = (),
@@ -175,8 +175,8 @@ def in_clinic(
             options=read([f"--feature-gates={gates}", *flags], {}),
             pace=PACE,
             habits=HABITS,
-            meddler=meddler,
-            cloud_meddler=cloud_meddler,
+            interceptor=interceptor,
+            cloud_interceptor=cloud_interceptor,
         )
         world.policies = policies
         words = {"name": "default", "capacity_types": ("on-demand",), "consolidate_after": NEVER, **pool}

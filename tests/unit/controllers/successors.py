@@ -8,13 +8,13 @@ from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 from joiner.sim.apiserver.server import ApiServer
 
 STRANGER = {"group": "example.com", "kind": "OtherNodeClass", "name": "default"}
 
 
-class Successor(NoMeddler):
+class Successor(NoInterceptor):
     """Puts a successor in the place of the object that the first request of one sort is about."""
 
     def __init__(self, verb: str, kind: type[KubeObject]) -> None:

@@ -15,14 +15,14 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.taints import Taint
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
-from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
+from joiner.sim.cloud.cloud import NoCloudInterceptor
 
 MINUTE = 60.0
 CLOSED = Taint(key="example.com/closed", effect="NoSchedule")
 
 
-class Deaf(NoMeddler):
+class Deaf(NoInterceptor):
     """While it is on, nothing that happens to one kind is heard of for a long time."""
 
     def __init__(self, kind: type) -> None:
@@ -50,13 +50,13 @@ def test_a_machine_whose_claim_the_cache_has_not_heard_of_is_no_garbage() -> Non
             "d": "running",
         }
 
-    live(story, meddler=deaf)
+    live(story, interceptor=deaf)
 
 
 def test_no_machine_is_bought_for_a_claim_that_was_deleted_and_the_cache_has_not_heard() -> None:
     deaf = Deaf(NodeClaim)
 
-    class Busy(NoCloudMeddler):
+    class Busy(NoCloudInterceptor):
         on = True
 
         def before(self, call: str, about: str) -> float:
@@ -75,11 +75,11 @@ def test_no_machine_is_bought_for_a_claim_that_was_deleted_and_the_cache_has_not
 
         assert not world.cloud.machines.alive()
 
-    live(story, meddler=deaf, cloud_meddler=busy)
+    live(story, interceptor=deaf, cloud_interceptor=busy)
 
 
 def test_a_silent_node_is_drained_while_the_cloud_is_too_busy_to_tell_of_its_machine() -> None:
-    class Busy(NoCloudMeddler):
+    class Busy(NoCloudInterceptor):
         def before(self, call: str, about: str) -> float:
             if call == "get":
                 raise Transient("the cloud is busy")
@@ -97,7 +97,7 @@ def test_a_silent_node_is_drained_while_the_cloud_is_too_busy_to_tell_of_its_mac
         assert world.there(Node, node.name)
         assert [each.state for each in world.cloud.machines.alive()] == ["running"]
 
-    live(story, cloud_meddler=Busy())
+    live(story, cloud_interceptor=Busy())
 
 
 def test_a_node_whose_claim_the_cache_has_not_heard_of_is_not_let_go_before_its_machine() -> None:
@@ -124,10 +124,10 @@ def test_a_node_whose_claim_the_cache_has_not_heard_of_is_not_let_go_before_its_
         assert world.claim("d").metadata.deletion_timestamp is not None
         assert world.there(Node, "d") or "sim://d" not in [each.provider_id for each in world.cloud.machines.alive()]
 
-    live(story, meddler=deaf)
+    live(story, interceptor=deaf)
 
 
-class SecondWriter(NoMeddler):
+class SecondWriter(NoInterceptor):
     """Taints a node just before a write of it arrives."""
 
     world: LifeWorld | None = None
@@ -152,7 +152,7 @@ def test_a_taint_that_is_set_while_a_node_registers_stays() -> None:
         assert world.condition("Registered").status == "True"
         assert CLOSED in world.node("node-c").spec.taints
 
-    live(story, claim(taints=[{"key": "team", "effect": "NoSchedule"}]), meddler=second)
+    live(story, claim(taints=[{"key": "team", "effect": "NoSchedule"}]), interceptor=second)
 
 
 def test_a_taint_that_is_set_while_a_node_is_closed_stays() -> None:
@@ -169,7 +169,7 @@ def test_a_taint_that_is_set_while_a_node_is_closed_stays() -> None:
             each.key for each in world.node(node.name).spec.taints
         }
 
-    live(story, meddler=second)
+    live(story, interceptor=second)
 
 
 def test_a_node_that_is_being_deleted_is_not_registered() -> None:
@@ -203,7 +203,7 @@ def test_a_machine_whose_claim_lost_its_finalizer_to_a_person_is_found() -> None
 
 
 def test_a_pod_that_is_protected_while_its_eviction_is_retried_is_not_evicted() -> None:
-    class Blocked(NoMeddler):
+    class Blocked(NoInterceptor):
         on = True
 
         def before(self, call: Call) -> float:
@@ -225,7 +225,7 @@ def test_a_pod_that_is_protected_while_its_eviction_is_retried_is_not_evicted() 
 
         assert world.server.get(Pod, "web", "default").metadata.deletion_timestamp is None
 
-    live(story, meddler=blocked)
+    live(story, interceptor=blocked)
 
 
 def test_the_grace_period_of_a_claim_runs_on_while_the_controllers_are_away() -> None:
@@ -247,7 +247,7 @@ def test_the_grace_period_of_a_claim_runs_on_while_the_controllers_are_away() ->
 
 
 def test_joining_is_timed_from_the_launch_and_not_from_the_creation() -> None:
-    class Busy(NoCloudMeddler):
+    class Busy(NoCloudInterceptor):
         on = True
 
         def before(self, call: str, about: str) -> float:
@@ -268,4 +268,4 @@ def test_joining_is_timed_from_the_launch_and_not_from_the_creation() -> None:
 
         assert not world.there(NodeClaim, "c")
 
-    live(story, cloud_meddler=busy)
+    live(story, cloud_interceptor=busy)

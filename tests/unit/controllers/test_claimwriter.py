@@ -32,7 +32,7 @@ from joiner.model.quantity import parse
 from joiner.model.resources import of
 from joiner.scheduling.problem import PoolOption
 from joiner.scheduling.schedule import schedule
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 
 def bought(pool: NodePool | PoolOption, *pods: Any, **more: Any) -> NodeClaim:
@@ -184,7 +184,7 @@ def test_nothing_is_written_for_a_pool_that_is_gone() -> None:
     at_work(test)
 
 
-class Deaf(NoMeddler):
+class Deaf(NoInterceptor):
     """The first claims are written, but nobody hears of it."""
 
     def __init__(self, losses: int) -> None:
@@ -205,7 +205,7 @@ def test_a_claim_whose_answer_was_lost_is_not_written_twice() -> None:
         assert [claim.name for claim in shop.claims()] == [each.name for each in shop.cluster.claims_of("default")]
         assert len(shop.claims()) == 1
 
-    at_work(test, meddler=Deaf(3))
+    at_work(test, interceptor=Deaf(3))
 
 
 def test_a_claim_that_was_gone_before_any_watch_told_of_it_is_forgotten() -> None:

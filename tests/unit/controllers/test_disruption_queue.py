@@ -18,7 +18,7 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.taints import DISRUPTED
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 
 def commands(clinic: Clinic) -> CommandQueue:
@@ -39,7 +39,7 @@ def taint(clinic: Clinic) -> None:
     clinic.server.patch("test", node, closed)
 
 
-class Refusing(NoMeddler):
+class Refusing(NoInterceptor):
     """Calls of one sort fail, while that is wanted."""
 
     def __init__(self, verb: str, kind: type) -> None:
@@ -130,7 +130,7 @@ def test_when_the_node_cannot_be_marked_nothing_is_left(verb: str) -> None:
         assert not clinic.joiner.cluster.is_marked(claim.name)
         assert not commands(clinic).owns(claim.name)
 
-    in_clinic(test, meddler=refusing)
+    in_clinic(test, interceptor=refusing)
 
 
 def test_those_that_can_be_marked_go_without_the_others() -> None:
@@ -272,7 +272,7 @@ def test_a_deadline_is_only_ever_made_earlier(known: int | None, bound: str | No
 
 
 def test_a_lost_answer_to_the_deletion_is_asked_for_again() -> None:
-    class Losing(NoMeddler):
+    class Losing(NoInterceptor):
         left = 2
 
         def after(self, call: Call) -> float:
@@ -290,4 +290,4 @@ def test_a_lost_answer_to_the_deletion_is_asked_for_again() -> None:
         disrupted = clinic.counted(clinic.joiner.metrics.nodeclaims_disrupted_total)
         assert sum(disrupted.values()) == 1.0
 
-    in_clinic(test, meddler=Losing())
+    in_clinic(test, interceptor=Losing())

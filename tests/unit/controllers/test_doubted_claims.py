@@ -10,10 +10,10 @@ from tests.unit.controllers.test_static import both
 from joiner.kube.client import WatchEvent
 from joiner.kube.errors import Conflict, Invalid, KubeError, Throttled, Unreachable
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
 
 
-class Faults(NoMeddler):
+class Faults(NoInterceptor):
     """What each creation of a claim and each look at one meets, one after the other; the watch of claims is late."""
 
     def __init__(
@@ -64,7 +64,7 @@ def test_a_pod_gets_one_claim_whatever_the_second_attempt_meets(faults: Faults) 
 
         assert len(shop.claims()) == 1
 
-    at_work(test, meddler=faults, may_fail=True)
+    at_work(test, interceptor=faults, may_fail=True)
 
 
 def test_two_waves_stay_within_the_limit_of_their_pool() -> None:
@@ -78,7 +78,7 @@ def test_two_waves_stay_within_the_limit_of_their_pool() -> None:
 
         assert len(shop.claims()) == 1
 
-    at_work(test, meddler=Faults({2: Conflict("another client was faster")}), may_fail=True)
+    at_work(test, interceptor=Faults({2: Conflict("another client was faster")}), may_fail=True)
 
 
 def test_a_claim_that_was_never_written_is_forgotten_and_nothing_is_learned_from_it() -> None:
@@ -94,7 +94,7 @@ def test_a_claim_that_was_never_written_is_forgotten_and_nothing_is_learned_from
         assert len(shop.claims()) == 1
         assert not shop.told("FailedScheduling")
 
-    at_work(test, meddler=faults, may_fail=True)
+    at_work(test, interceptor=faults, may_fail=True)
 
 
 def test_a_claim_that_a_late_watch_has_not_told_of_is_not_forgotten() -> None:
@@ -104,7 +104,7 @@ def test_a_claim_that_a_late_watch_has_not_told_of_is_not_forgotten() -> None:
 
         assert len(shop.claims()) == 1
 
-    at_work(test, meddler=Faults(lost=lambda number: False, late_s=120.0))
+    at_work(test, interceptor=Faults(lost=lambda number: False, late_s=120.0))
 
 
 def test_an_error_of_a_write_reaches_whoever_asked_for_it() -> None:
@@ -118,7 +118,7 @@ def test_an_error_of_a_write_reaches_whoever_asked_for_it() -> None:
         assert [type(error) for _, _, error in shop.failures] == [Conflict]
         assert len(shop.claims()) == 1
 
-    at_work(test, meddler=faults, may_fail=True)
+    at_work(test, interceptor=faults, may_fail=True)
 
 
 def test_a_static_pool_is_filled_after_claims_that_were_never_written_are_forgotten() -> None:
@@ -130,4 +130,4 @@ def test_a_static_pool_is_filled_after_claims_that_were_never_written_are_forgot
 
         assert len(shop.claims()) == 2
 
-    at_work(test, more=both, meddler=faults, may_fail=True)
+    at_work(test, more=both, interceptor=faults, may_fail=True)

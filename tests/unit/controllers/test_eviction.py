@@ -12,7 +12,7 @@ from joiner.model.codec import decode
 from joiner.model.meta import replace
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import PodDisruptionBudget
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
 
 MINUTE = 60.0
 BUDGET = decode(
@@ -57,7 +57,7 @@ def test_a_pod_that_is_asked_is_evicted_once() -> None:
     live(story)
 
 
-class Deaf(NoMeddler):
+class Deaf(NoInterceptor):
     """From some moment on nothing that happens to pods is heard of."""
 
     deaf = False
@@ -67,18 +67,18 @@ class Deaf(NoMeddler):
 
 
 def test_a_pod_is_not_evicted_again_before_the_cache_has_heard_of_it() -> None:
-    meddler = Deaf()
+    interceptor = Deaf()
 
     async def story(world: LifeWorld) -> None:
         web = await a_pod(world)
-        meddler.deaf = True
+        interceptor.deaf = True
         for _ in range(4):
             world.evictions.ask(web, node="node-c", reason="Empty", deadline=None)
             await asyncio.sleep(1)
 
         assert requests(world) == {"200": 1.0}
 
-    live(story, meddler=meddler)
+    live(story, interceptor=interceptor)
 
 
 def test_a_budget_is_asked_again_with_patience() -> None:
@@ -197,7 +197,7 @@ def test_pods_of_a_node_that_stays_are_asked_no_longer() -> None:
     live(story)
 
 
-class Disagrees(NoMeddler):
+class Disagrees(NoInterceptor):
     """The first eviction is answered with a conflict."""
 
     def __init__(self) -> None:
@@ -220,4 +220,4 @@ def test_a_pod_is_asked_again_after_a_conflict() -> None:
         assert going(world)
         assert requests(world) == {"409": 1.0, "200": 1.0}
 
-    live(story, meddler=Disagrees())
+    live(story, interceptor=Disagrees())

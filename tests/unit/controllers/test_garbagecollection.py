@@ -10,7 +10,7 @@ from joiner.cloud.provider import Instance
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
-from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.cloud.cloud import NoCloudInterceptor
 from joiner.sim.cloud.provider import PretendProvider
 
 MINUTE = 60.0
@@ -54,7 +54,7 @@ def test_a_claim_whose_machine_is_missing_from_a_list_stays_when_the_cloud_knows
     live(story)
 
 
-class Silent(NoCloudMeddler):
+class Silent(NoCloudInterceptor):
     """A cloud that does not answer about one machine."""
 
     about = ""
@@ -79,7 +79,7 @@ def test_a_machine_that_nobody_can_tell_of_does_not_hold_up_the_others() -> None
 
         assert (world.there(NodeClaim, "c"), world.there(NodeClaim, "d")) == (True, False)
 
-    live(story, cloud_meddler=cloud)
+    live(story, cloud_interceptor=cloud)
 
 
 def test_a_claim_whose_node_and_machine_are_gone_goes() -> None:

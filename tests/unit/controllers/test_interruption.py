@@ -16,7 +16,7 @@ from joiner.model import labels
 from joiner.model.claimconditions import TERMINATION_TIMESTAMP
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 SPOT: dict[str, Any] = {"requirements": [{"key": labels.CAPACITY_TYPE, "operator": "In", "values": [labels.SPOT]}]}
 HANDLED = {
@@ -112,7 +112,7 @@ def test_a_notice_about_another_machine_is_acknowledged_and_deletes_nothing(name
     live(story)
 
 
-class FailsOnce(NoMeddler):
+class FailsOnce(NoInterceptor):
     """Breaks the first deletion of a claim."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ def test_a_notice_that_could_not_be_handled_comes_again_and_keeps_no_other_from_
         await asyncio.sleep(22)
         assert not world.there(NodeClaim, "c") or world.claim("c").metadata.deletion_timestamp is not None
 
-    live(story, claim("c"), claim("d"), meddler=FailsOnce())
+    live(story, claim("c"), claim("d"), interceptor=FailsOnce())
 
 
 def test_a_restart_between_notice_and_deletion_loses_nothing() -> None:
@@ -185,4 +185,4 @@ def test_a_notice_that_comes_twice_counts_once() -> None:
         assert registry.get_sample_value("karpenter_interruption_received_messages_total", received) == 2.0
         assert registry.get_sample_value("karpenter_interruption_deleted_messages_total") == 1.0
 
-    live(story, claim(), cloud_meddler=NoAcknowledgement())
+    live(story, claim(), cloud_interceptor=NoAcknowledgement())

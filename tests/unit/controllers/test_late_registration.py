@@ -13,12 +13,12 @@ from joiner.model import labels
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
 
 AWAY_S = 16 * 60
 
 
-class StatusRefused(NoMeddler):
+class StatusRefused(NoInterceptor):
     """Events about Nodes come late. Once the node is open pods come at once, and writes of the claim's status fail."""
 
     world: LifeWorld | None = None
@@ -63,11 +63,11 @@ def test_a_claim_is_not_given_up_while_writing_that_its_node_joined_fails(error:
         assert world.condition("Registered").status == "True"
         assert world.cloud.machines.alive()
 
-    live(story, meddler=faults)
+    live(story, interceptor=faults)
 
 
 def test_a_claim_whose_node_the_server_does_not_accept_is_given_up_in_time() -> None:
-    class Refused(NoMeddler):
+    class Refused(NoInterceptor):
         def before(self, call: Call) -> float:
             if call.verb == "patch" and call.kind is Node:
                 raise Invalid("a label is too long")
@@ -81,7 +81,7 @@ def test_a_claim_whose_node_the_server_does_not_accept_is_given_up_in_time() -> 
         assert not world.there(NodeClaim, "c")
         assert world.disrupted() == {"registration_timeout": 1.0}
 
-    live(story, meddler=Refused())
+    live(story, interceptor=Refused())
 
 
 @pytest.mark.parametrize("launched_before", [True, False], ids=["launched", "launch not written either"])
@@ -108,7 +108,7 @@ def test_an_open_node_is_drained_although_the_cache_has_not_seen_it_opened(launc
         assert all(each.state == "running" for each in world.cloud.machines.alive())
         assert world.cloud.machines.alive()
 
-    live(story, meddler=faults)
+    live(story, interceptor=faults)
 
 
 def test_a_node_that_was_never_opened_does_not_hold_up_the_end_of_its_machine() -> None:

@@ -17,14 +17,14 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.taints import Taint
 from joiner.options import Options
-from joiner.sim.apiserver.client import Call, NoMeddler
-from joiner.sim.cloud.cloud import Hook, NoCloudMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
+from joiner.sim.cloud.cloud import Hook, NoCloudInterceptor
 
 MINUTE = 60.0
 STARTUP = {"key": "example.com/starting", "effect": "NoSchedule"}
 
 
-class Refusing(NoCloudMeddler):
+class Refusing(NoCloudInterceptor):
     """A cloud that answers launches with errors, one after the other; lost ones come after the deed."""
 
     def __init__(self, *errors: Exception, lost: bool = False) -> None:
@@ -47,7 +47,7 @@ class Refusing(NoCloudMeddler):
         return 0.0
 
 
-class LosesStatus(NoMeddler):
+class LosesStatus(NoInterceptor):
     """So many times a status that is written never arrives."""
 
     def __init__(self, times: int) -> None:
@@ -118,7 +118,7 @@ def test_a_lost_answer_does_not_buy_a_second_machine() -> None:
         assert world.condition("Launched").status == "True"
         assert world.cloud.machines.bought() == 1
 
-    live(story, cloud_meddler=Refusing(Transient("no answer"), lost=True))
+    live(story, cloud_interceptor=Refusing(Transient("no answer"), lost=True))
 
 
 def test_a_lost_status_does_not_buy_a_second_machine() -> None:
@@ -130,7 +130,7 @@ def test_a_lost_status_does_not_buy_a_second_machine() -> None:
         assert world.condition("Launched").status == "True"
         assert cloud.asked == 1
 
-    live(story, cloud_meddler=cloud, meddler=LosesStatus(1))
+    live(story, cloud_interceptor=cloud, interceptor=LosesStatus(1))
 
 
 @pytest.mark.parametrize("at", [0.02, 0.1, 0.2, 0.245, 0.26])
@@ -157,7 +157,7 @@ def test_a_failed_launch_tells_why_and_is_tried_again_with_patience() -> None:
         await asyncio.sleep(30)
         assert world.condition("Launched").status == "True"
 
-    live(story, cloud_meddler=cloud)
+    live(story, cloud_interceptor=cloud)
 
 
 def test_an_error_that_nobody_thought_of_is_told_and_does_not_stop_the_clock() -> None:
@@ -168,7 +168,7 @@ def test_an_error_that_nobody_thought_of_is_told_and_does_not_stop_the_clock() -
         await asyncio.sleep(6 * MINUTE)
         assert world.disrupted() == {"launch_timeout": 1.0}
 
-    live(story, cloud_meddler=Refusing(*(CloudError("something odd") for _ in range(100))))
+    live(story, cloud_interceptor=Refusing(*(CloudError("something odd") for _ in range(100))))
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
@@ -178,7 +178,7 @@ def test_a_message_that_is_too_long_is_cut() -> None:
         assert len(world.condition("Launched").message) == 1024
         assert world.condition("Launched").message.endswith("...")
 
-    live(story, cloud_meddler=Refusing(LaunchFailed("BadImage", "x" * 2000)))
+    live(story, cloud_interceptor=Refusing(LaunchFailed("BadImage", "x" * 2000)))
 
 
 def test_a_claim_that_the_cloud_cannot_serve_goes_and_its_pods_are_told() -> None:
@@ -266,11 +266,11 @@ def test_a_startup_taint_that_was_removed_does_not_come_back() -> None:
 
 
 def test_a_startup_taint_does_not_come_back_though_the_registration_was_not_written_down() -> None:
-    meddler = LosesStatus(0)
+    interceptor = LosesStatus(0)
 
     async def story(world: LifeWorld) -> None:
         await asyncio.sleep(5)
-        meddler.left = 3
+        interceptor.left = 3
         world.join()
         await asyncio.sleep(1)
         node = world.node("node-c")
@@ -282,7 +282,7 @@ def test_a_startup_taint_does_not_come_back_though_the_registration_was_not_writ
         assert world.node("node-c").spec.taints == ()
         assert not world.events("UnregisteredTaintMissing")
 
-    live(story, claim(startupTaints=[STARTUP]), meddler=meddler)
+    live(story, claim(startupTaints=[STARTUP]), interceptor=interceptor)
 
 
 def test_two_nodes_of_one_machine_register_neither() -> None:
@@ -349,7 +349,7 @@ def test_a_startup_taint_that_is_removed_while_a_hook_works_does_not_come_back()
     live(story, claim(startupTaints=[STARTUP]), hooks=[Hook("one", 30.0, {})])
 
 
-class RefusesClaims(NoMeddler):
+class RefusesClaims(NoInterceptor):
     """So many times a claim cannot be changed."""
 
     left = 0
@@ -362,21 +362,21 @@ class RefusesClaims(NoMeddler):
 
 
 def test_what_a_hook_found_out_reaches_the_claim_though_it_could_not_be_written_at_first() -> None:
-    meddler = RefusesClaims()
+    interceptor = RefusesClaims()
 
     async def story(world: LifeWorld) -> None:
         await asyncio.sleep(5)
-        meddler.left = 2
+        interceptor.left = 2
         world.join()
         await asyncio.sleep(MINUTE)
 
-        assert (meddler.left, world.condition("Registered").status) == (0, "True")
+        assert (interceptor.left, world.condition("Registered").status) == (0, "True")
         assert world.claim().metadata.labels["rack"] == world.node("node-c").metadata.labels["rack"] == "r7"
 
-    live(story, meddler=meddler, hooks=[Hook("one", 0.0, {"rack": "r7"})])
+    live(story, interceptor=interceptor, hooks=[Hook("one", 0.0, {"rack": "r7"})])
 
 
-class Silent(NoCloudMeddler):
+class Silent(NoCloudInterceptor):
     """A cloud that tells nothing about machines for a while."""
 
     def __init__(self, times: int) -> None:
@@ -399,7 +399,7 @@ def test_a_hook_that_fails_is_asked_again() -> None:
 
         assert world.condition("Ready").status == "True"
 
-    live(story, cloud_meddler=Silent(3), hooks=[Hook("one", 0.0, {})])
+    live(story, cloud_interceptor=Silent(3), hooks=[Hook("one", 0.0, {})])
 
 
 def test_a_hook_that_is_never_done_costs_the_machine_after_fifteen_minutes() -> None:
@@ -476,7 +476,7 @@ def test_a_claim_that_is_not_launched_in_five_minutes_goes() -> None:
         assert not world.there(NodeClaim, "c")
         assert world.disrupted() == {"launch_timeout": 1.0}
 
-    world = live(story, cloud_meddler=Refusing(*[Transient("busy")] * 100))
+    world = live(story, cloud_interceptor=Refusing(*[Transient("busy")] * 100))
     assert [(told[0], told[3]) for told in world.health.told] == [("failure", "LaunchFailed")]
 
 
@@ -583,7 +583,7 @@ def test_a_deadline_that_somebody_else_set_stays() -> None:
     live(story, claim(terminationGracePeriod="1h"))
 
 
-class TurnsNodesAway(NoMeddler):
+class TurnsNodesAway(NoInterceptor):
     """A cluster that lets nobody write to Nodes."""
 
     def before(self, call: Call) -> float:
@@ -604,7 +604,7 @@ def test_a_claim_whose_node_may_not_be_written_is_given_up_in_time() -> None:
         assert not world.there(NodeClaim, "c")
         assert world.disrupted() == {"registration_timeout": 1.0}
 
-    live(story, meddler=TurnsNodesAway())
+    live(story, interceptor=TurnsNodesAway())
 
 
 def test_the_end_of_a_machine_is_measured_also_if_it_is_gone_when_asked_to_go() -> None:

@@ -16,7 +16,7 @@ from joiner.model.codec import decode
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
-from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.cloud.cloud import NoCloudInterceptor
 from joiner.sim.cloud.provider import PretendProvider
 
 WANTED = [
@@ -25,7 +25,7 @@ WANTED = [
 ]
 
 
-class Lost(NoCloudMeddler):
+class Lost(NoCloudInterceptor):
     """The answers to the first purchases are lost."""
 
     def __init__(self, times: int = 1) -> None:
@@ -92,7 +92,7 @@ def test_a_claim_finds_its_own_machine_in_a_reservation_that_is_full_of_it(
         assert world.claim().status.capacity
         assert not world.disrupted()
 
-    live(story, reserved(), claim(requirements=WANTED), cloud_meddler=Lost())
+    live(story, reserved(), claim(requirements=WANTED), cloud_interceptor=Lost())
 
 
 def test_a_machine_that_is_being_ended_is_not_the_one_that_a_claim_gets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_machine_that_is_being_ended_is_not_the_one_that_a_claim_gets(monkeypa
         assert not world.there(NodeClaim, "c")
         assert world.disrupted() == {"nodeclass_not_ready": 1.0}
 
-    live(story, cloud_meddler=Lost())
+    live(story, cloud_interceptor=Lost())
 
 
 def test_a_claim_whose_class_the_provider_finds_not_ready_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,13 +154,13 @@ def test_a_claim_whose_class_is_not_ready_any_more_finds_its_machine(monkeypatch
         assert world.condition("Launched").status == "True"
         assert len(world.cloud.machines.alive()) == 1
 
-    live(story, cloud_meddler=Lost())
+    live(story, cloud_interceptor=Lost())
 
 
 def test_a_claim_that_truly_got_nothing_is_given_up_once_the_provider_can_be_believed() -> None:
     """The first purchase is lost on its way there; then the reservation is full of another claim's machine."""
 
-    class LostThere(NoCloudMeddler):
+    class LostThere(NoCloudInterceptor):
         left = 1
 
         def before(self, call: str, about: str) -> float:
@@ -180,7 +180,7 @@ def test_a_claim_that_truly_got_nothing_is_given_up_once_the_provider_can_be_bel
         assert world.disrupted() == {"insufficient_capacity": 1.0}
         assert [each.claim_name for each in world.cloud.machines.alive()] == ["early"]
 
-    live(story, reserved(), claim("late", requirements=WANTED), cloud_meddler=LostThere())
+    live(story, reserved(), claim("late", requirements=WANTED), cloud_interceptor=LostThere())
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["in one life", "over a restart"])
@@ -202,7 +202,7 @@ def test_a_deleted_claim_is_not_let_go_while_its_machine_may_be_too_young_to_be_
         assert gone
         assert world.clock.monotonic() < 2 * UNLISTED_S
 
-    live(story, cloud_meddler=Lost(times))
+    live(story, cloud_interceptor=Lost(times))
 
 
 def test_a_silent_node_is_drained_although_the_provider_does_not_tell_of_its_young_machine(

@@ -21,7 +21,7 @@ from joiner.model.nodepool import NodePool, NodePoolSpec
 from joiner.model.pod import PodStatus
 from joiner.model.taints import DISRUPTED
 from joiner.scheduling.schedule import schedule
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 UNREADY = "NodePool p: left out: it is not ready"
 ONLY_SPOT = [requirement(CAPACITY_TYPE, "In", "spot")]
@@ -323,7 +323,7 @@ def test_it_is_told_how_long_a_pod_waited_for_its_first_plan() -> None:
 
 
 def test_a_failure_at_the_server_is_survived_and_the_pods_are_not_forgotten() -> None:
-    class Down(NoMeddler):
+    class Down(NoInterceptor):
         def before(self, call: Call) -> float:
             if call.verb == "get" and served_from[0].clock.monotonic() < 30:
                 raise Unreachable("nobody is there")
@@ -339,7 +339,7 @@ def test_a_failure_at_the_server_is_survived_and_the_pods_are_not_forgotten() ->
         assert len(shop.claims()) == 1
         shop.failures.clear()
 
-    at_work(test, meddler=Down())
+    at_work(test, interceptor=Down())
 
 
 def test_pods_without_spread_constraints_get_those_of_the_scheduler() -> None:

@@ -13,12 +13,12 @@ from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.workload import Deployment
-from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.cloud.cloud import NoCloudInterceptor
 
 FAULT = "KWOKRebootRequired"
 
 
-class NoReboots(NoCloudMeddler):
+class NoReboots(NoCloudInterceptor):
     """Calls for a restart fail until a moment, or their answers are lost."""
 
     def __init__(self, *, lost: bool = False, times: int = 1_000) -> None:
@@ -146,7 +146,7 @@ def test_an_answer_that_was_lost_does_not_restart_twice() -> None:
         assert clinic.said("Rebooting") == "False RebootSucceeded"
         assert clinic.machines.reboots() == 1
 
-    in_clinic(test, cloud_meddler=NoReboots(lost=True, times=2))
+    in_clinic(test, cloud_interceptor=NoReboots(lost=True, times=2))
 
 
 @pytest.mark.parametrize("seconds", [1, 4, 8, 12, 20, 45])
@@ -174,7 +174,7 @@ def test_a_provider_that_fails_for_five_minutes_costs_the_machine() -> None:
         assert "provider_error" in clinic.counted(clinic.joiner.metrics.nodes_reboots_total)
         assert clinic.server.find(NodeClaim, claim.name) is None
 
-    in_clinic(test, cloud_meddler=NoReboots())
+    in_clinic(test, cloud_interceptor=NoReboots())
 
 
 def test_a_machine_that_does_not_come_back_in_twenty_minutes_is_given_up() -> None:

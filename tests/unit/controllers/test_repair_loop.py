@@ -23,7 +23,7 @@ from joiner.model.pod import PodResourceClaim
 from joiner.model.quantity import parse
 from joiner.model.workload import Deployment
 from joiner.options import OptionsError, read
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 from joiner.sim.cloud.cloud import PretendCloud
 from joiner.sim.cloud.provider import PretendProvider
 from joiner.sim.story.document.given import ReservationWords
@@ -282,7 +282,7 @@ def test_where_the_limit_leaves_room_nobody_goes_first() -> None:
     in_clinic(test, **STATIC, limits={"nodes": 2})
 
 
-class NoTaints(NoMeddler):
+class NoTaints(NoInterceptor):
     """Nodes cannot be changed, while that is wanted."""
 
     on = False
@@ -294,19 +294,19 @@ class NoTaints(NoMeddler):
 
 
 def test_room_that_was_kept_for_a_replacement_is_given_back_when_it_cannot_be_begun() -> None:
-    meddler = NoTaints()
+    interceptor = NoTaints()
 
     async def test(clinic: Clinic) -> None:
         clinic.sicken()
-        meddler.on = True
+        interceptor.on = True
         await clinic.wait(60)
         assert len(clinic.claims()) == 1
-        meddler.on = False
+        interceptor.on = False
         await clinic.wait(15)
 
         assert (len(clinic.claims()), clinic.taints()) == (2, ["disrupted"])
 
-    in_clinic(test, **STATIC, limits={"nodes": 2}, meddler=meddler)
+    in_clinic(test, **STATIC, limits={"nodes": 2}, interceptor=interceptor)
 
 
 def test_a_node_whose_place_is_of_no_use_does_not_go_first() -> None:

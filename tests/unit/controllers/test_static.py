@@ -14,7 +14,7 @@ from joiner.model.meta import replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 
 def both(shop: Workshop) -> Iterable[Controller]:
@@ -164,7 +164,7 @@ def test_a_pool_whose_machines_cannot_be_had_tries_with_one_claim_at_a_time() ->
 
 
 def test_a_claim_that_could_not_be_deleted_is_tried_again() -> None:
-    class Busy(NoMeddler):
+    class Busy(NoInterceptor):
         on = True
 
         def before(self, call: Call) -> float:
@@ -186,4 +186,4 @@ def test_a_claim_that_could_not_be_deleted_is_tried_again() -> None:
         assert len(shop.claims()) == 1
         shop.failures.clear()
 
-    at_work(test, more=both, meddler=busy)
+    at_work(test, more=both, interceptor=busy)

@@ -101,7 +101,7 @@ def test_a_successor_is_not_removed(name: str) -> None:
 
         assert swap.is_untouched()
 
-    live(story, claim(**spec), meddler=swap)
+    live(story, claim(**spec), interceptor=swap)
 
 
 def test_a_successor_is_not_launched_with_what_was_read_of_another_claim() -> None:
@@ -118,7 +118,7 @@ def test_a_successor_is_not_launched_with_what_was_read_of_another_claim() -> No
         assert swap.is_untouched()
         assert {each.claim_name for each in world.cloud.machines.alive()} == {"c"}
 
-    live(story, meddler=swap)
+    live(story, interceptor=swap)
 
 
 def test_the_node_of_another_machine_is_not_drained_because_a_claim_remembers_its_name() -> None:
@@ -152,7 +152,7 @@ def test_labels_of_a_claim_do_not_reach_a_successor_of_its_node() -> None:
 
         assert swap.is_untouched()
 
-    live(story, meddler=swap)
+    live(story, interceptor=swap)
 
 
 def test_the_end_of_a_node_does_not_take_a_successor_of_its_claim_along() -> None:
@@ -187,7 +187,7 @@ def test_a_command_does_not_remove_a_successor(verb: str) -> None:
 
         assert swap.is_untouched()
 
-    in_clinic(test, meddler=swap)
+    in_clinic(test, interceptor=swap)
 
 
 def test_a_command_does_not_close_a_successor_of_its_node() -> None:
@@ -201,7 +201,7 @@ def test_a_command_does_not_close_a_successor_of_its_node() -> None:
         await clinic.wait(2)
         assert swap.is_untouched()
 
-    in_clinic(test, meddler=swap)
+    in_clinic(test, interceptor=swap)
 
 
 @pytest.mark.parametrize("goes", ["leaves already", "is another one by now"])
@@ -230,7 +230,7 @@ def test_repair_does_not_remove_a_successor(flags: list[str]) -> None:
 
         assert swap.is_untouched()
 
-    in_clinic(test, meddler=swap, flags=flags)
+    in_clinic(test, interceptor=swap, flags=flags)
 
 
 @pytest.mark.parametrize("verb", ["get", "patch", "status"])
@@ -244,7 +244,7 @@ def test_a_restart_is_not_asked_of_a_successor(verb: str) -> None:
 
         assert swap.is_untouched()
 
-    in_clinic(test, meddler=swap)
+    in_clinic(test, interceptor=swap)
 
 
 def test_a_machine_that_cannot_be_restarted_does_not_take_a_successor_with_it() -> None:
@@ -258,7 +258,7 @@ def test_a_machine_that_cannot_be_restarted_does_not_take_a_successor_with_it() 
 
         assert swap.is_untouched()
 
-    in_clinic(test, meddler=swap)
+    in_clinic(test, interceptor=swap)
 
 
 def test_a_static_pool_that_shrinks_does_not_remove_a_successor() -> None:
@@ -273,7 +273,7 @@ def test_a_static_pool_that_shrinks_does_not_remove_a_successor() -> None:
 
         assert swap.is_untouched()
 
-    at_work(test, more=both, meddler=swap, may_fail=True)
+    at_work(test, more=both, interceptor=swap, may_fail=True)
 
 
 def test_a_machine_whose_claim_was_made_anew_is_garbage_and_the_new_one_keeps_its_own() -> None:

@@ -17,7 +17,7 @@ from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE
@@ -302,7 +302,7 @@ def test_a_restart_at_any_moment_does_not_stop_the_end(at: float) -> None:
     live(story)
 
 
-class Deaf(NoMeddler):
+class Deaf(NoInterceptor):
     """No word about pods reaches Joiner for a minute."""
 
     def event(self, call: Call, event: WatchEvent[Any]) -> WatchedChange:
@@ -317,4 +317,4 @@ def test_a_machine_does_not_go_under_pods_that_the_cache_has_not_heard_of() -> N
         assert world.condition("Drained").status == "Unknown"
         assert [machine.state for machine in world.cloud.machines.alive()] == ["running"]
 
-    live(story, meddler=Deaf())
+    live(story, interceptor=Deaf())

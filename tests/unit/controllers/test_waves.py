@@ -19,8 +19,8 @@ from joiner.model.nodeclaim import NodeClaim
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import PodStatus
 from joiner.model.storage import PersistentVolumeClaim, StorageClass
-from joiner.sim.apiserver.client import Call, NoMeddler
-from joiner.sim.cloud.cloud import NoCloudMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
+from joiner.sim.cloud.cloud import NoCloudInterceptor
 
 APART: dict[str, Any] = {
     "affinity": {
@@ -34,7 +34,7 @@ APART: dict[str, Any] = {
 }
 
 
-class LowersTheLimit(NoMeddler):
+class LowersTheLimit(NoInterceptor):
     """Just before the first claims of a plan are written, the limit of their pool is lowered."""
 
     shop: Workshop | None = None
@@ -61,7 +61,7 @@ def test_a_wave_of_more_than_fifty_claims_stays_within_the_limit() -> None:
 
         assert len(shop.claims()) == 60
 
-    at_work(test, meddler=lowers)
+    at_work(test, interceptor=lowers)
 
 
 def test_nodes_that_a_pool_has_count_when_its_limit_is_lowered_while_claims_are_written() -> None:
@@ -181,7 +181,7 @@ def test_a_static_pool_that_was_short_at_its_limit_is_filled_when_there_is_room(
         assert len(shop.claims()) == 2
 
     deaf = Deaf(NodeClaim)
-    at_work(test, more=both, meddler=deaf)
+    at_work(test, more=both, interceptor=deaf)
 
 
 def test_a_static_pool_that_shrinks_loses_no_more_than_it_should_while_the_watch_is_late() -> None:
@@ -197,7 +197,7 @@ def test_a_static_pool_that_shrinks_loses_no_more_than_it_should_while_the_watch
 
         assert len(shop.claims()) == 3
 
-    at_work(test, more=both, meddler=deaf)
+    at_work(test, more=both, interceptor=deaf)
 
 
 def test_a_claim_that_was_deleted_already_is_not_spared_for_another_one() -> None:
@@ -223,7 +223,7 @@ def test_a_claim_that_was_deleted_already_is_not_spared_for_another_one() -> Non
 
         assert [each.name for each in shop.claims()] == [kept.name]
 
-    at_work(test, more=both, meddler=deaf)
+    at_work(test, more=both, interceptor=deaf)
 
 
 # -- looked at again ------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_a_claim_that_was_deleted_already_is_not_spared_for_another_one() -> Non
 
 @pytest.mark.parametrize("call", ["types", "get"])
 def test_the_end_of_a_reservation_is_seen_after_a_busy_moment_of_the_cloud(call: str) -> None:
-    class Busy(NoCloudMeddler):
+    class Busy(NoCloudInterceptor):
         on = False
 
         def before(self, asked: str, about: str) -> float:
@@ -251,7 +251,7 @@ def test_the_end_of_a_reservation_is_seen_after_a_busy_moment_of_the_cloud(call:
 
         assert kinds(world) == ("on-demand", None) * 2
 
-    live(story, claim("other"), cloud_meddler=busy)
+    live(story, claim("other"), cloud_interceptor=busy)
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------------

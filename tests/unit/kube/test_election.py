@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.apiworld import Meddling, Served, served
+from tests.apiworld import Intercepting, Served, served
 
 from joiner.kube.election import LEASE_S, RENEW_WITHIN_S, Election, LeadershipLost, NotLeading
 from joiner.kube.errors import Unreachable
@@ -13,8 +13,8 @@ from joiner.kube.tasks import Tasks
 from joiner.model.clusterobjects import Lease
 
 
-def replica(world: Served, name: str, meddler: Any = None, told: Any = None) -> Election:
-    client = world.server.client(name, meddler=meddler)
+def replica(world: Served, name: str, interceptor: Any = None, told: Any = None) -> Election:
+    client = world.server.client(name, interceptor=interceptor)
     return Election(
         client,
         namespace="kube-system",
@@ -70,7 +70,7 @@ def test_a_leader_that_cannot_renew_stops_writing_before_another_may_lead(failin
     """Whether the renewals do not arrive, or only their answers do not."""
 
     async def test(world: Served) -> tuple[float, float, float]:
-        broken = Meddling()
+        broken = Intercepting()
         one, two = replica(world, "one", broken), replica(world, "two")
         await one.acquire()
         broken._answers[failing] = Unreachable("no answer")
@@ -131,7 +131,7 @@ def test_a_process_that_was_stopped_for_a_minute_writes_nothing_when_it_wakes() 
 
 def test_why_the_lease_cannot_be_had_is_told_once_and_is_the_reason_of_its_loss() -> None:
     async def test(world: Served) -> tuple[list[str], str]:
-        broken = Meddling()
+        broken = Intercepting()
         troubles: list[str] = []
         one = replica(world, "one", broken)
         one._troubled = troubles.append

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from random import Random
 
 import pytest
-from tests.apiworld import Meddling, Served, served
+from tests.apiworld import Intercepting, Served, served
 from tests.builders import pod
 
 from joiner.kube.client import Key
@@ -94,7 +94,7 @@ def test_of_some_kinds_a_cache_knows_from_the_start_what_was_there_before(
         assert [each.name for each in informers.all(Node)] == known
         await tasks.close()
 
-    served(test, meddler=Meddling(behind=100))
+    served(test, interceptor=Intercepting(behind=100))
 
 
 def test_a_cache_is_behind_by_the_way_of_an_event() -> None:
@@ -147,14 +147,14 @@ def test_when_the_thread_is_lost_everything_is_listed_again() -> None:
 
 @pytest.mark.parametrize("error", [Throttled("slowly", 20.0), Unreachable("lost")], ids=["throttled", "unreachable"])
 def test_what_fails_is_tried_again_with_patience(error: Exception) -> None:
-    class Until(Meddling):
+    class Until(Intercepting):
         def before(self, call: Call) -> float:
             self.calls.append(call)
             if len(self.calls) < 6:
                 raise error
             return 0.0
 
-    meddler = Until()
+    interceptor = Until()
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()
@@ -162,11 +162,11 @@ def test_what_fails_is_tried_again_with_patience(error: Exception) -> None:
         least = 100 if isinstance(error, Throttled) else 0.5 + 1 + 2 + 4 + 8
         assert least < world.loop.time() < least + 1
 
-    served(test, meddler=meddler)
+    served(test, interceptor=interceptor)
 
 
 def test_a_watch_that_breaks_at_once_every_time_is_no_busy_loop() -> None:
-    meddler = Meddling(told={"bad": WatchedChange(broken=True)})
+    interceptor = Intercepting(told={"bad": WatchedChange(broken=True)})
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()
@@ -174,13 +174,13 @@ def test_a_watch_that_breaks_at_once_every_time_is_no_busy_loop() -> None:
         await asyncio.sleep(3600)
         await cached.tasks.close()
 
-    served(test, meddler=meddler)
+    served(test, interceptor=interceptor)
 
-    assert len(meddler.calls) < 200
+    assert len(interceptor.calls) < 200
 
 
 def test_events_that_come_again_leave_the_cache_right() -> None:
-    meddler = Meddling(told={"b": WatchedChange(again=3)})
+    interceptor = Intercepting(told={"b": WatchedChange(again=3)})
 
     async def test(world: Served) -> None:
         cached = await Cached(world).start()
@@ -195,7 +195,7 @@ def test_events_that_come_again_leave_the_cache_right() -> None:
         assert cached.told == ["+a", "-a", "+a", "+b", "-a", "+a"]
         assert cached.changes[4].before.metadata.uid == cached.changes[2].after.metadata.uid
 
-    served(test, meddler=meddler)
+    served(test, interceptor=interceptor)
 
 
 def test_a_kind_that_nobody_asked_for_in_time_is_an_error_and_not_empty() -> None:
@@ -249,12 +249,12 @@ def test_other_tasks_have_their_turn_while_a_long_list_comes_in(monkeypatch: pyt
 def test_with_jitter_caches_do_not_come_back_at_the_same_moment() -> None:
     def after(seed: int | None) -> float:
         async def test(world: Served) -> float:
-            broken = world.server.client("cache", meddler=Meddling(before=Unreachable("away")))
+            broken = world.server.client("cache", interceptor=Intercepting(before=Unreachable("away")))
             informers = Informers(broken, jitter=None if seed is None else Random(seed))
             informers.of(Node)
             tasks = Tasks()
             tasks.start("cache", informers.start(tasks))
-            while len(broken.meddler.calls) < 2:  # type: ignore[attr-defined]
+            while len(broken.interceptor.calls) < 2:  # type: ignore[attr-defined]
                 await asyncio.sleep(0.001)
             await tasks.close()
             return round(world.clock.monotonic(), 2)

@@ -256,7 +256,7 @@ class Spoiler:
 def test_a_purchase_whose_request_or_answer_was_lost_is_made_once(side: str, machines: int) -> None:
     async def tell(world: World) -> None:
         options = await world.options()
-        world.cloud.meddler = Spoiler(side, "create")
+        world.cloud.interceptor = Spoiler(side, "create")
 
         with pytest.raises(Transient):
             await world.buy("a", options)

@@ -39,7 +39,7 @@ def places(*things: KubeObject) -> ClusterIndex:
 
 def refusals(of_pod: Pod, name: str, things: Iterable[KubeObject]) -> list[str]:
     known = places(*things)
-    return list(PodPredicates(of_pod, known).refusals(known.rooms[name]))
+    return list(PodPredicates(of_pod, known).refusals(known.entries[name]))
 
 
 def tainted(effect: str, **more: Any) -> KubeObject:
@@ -286,11 +286,11 @@ STANDING: dict[str, tuple[Pod, list[KubeObject], list[str]]] = {
 def test_what_holds_for_a_pod_that_is_there(asked: Pod, there: list[KubeObject], why: list[str]) -> None:
     (bound,) = on("node-a", asked)
     known = places(*there, bound)
-    room = known.rooms["node-a"]
-    assert room.node is not None
+    entry = known.entries["node-a"]
+    assert entry.node is not None
 
-    assert check_placement(bound, room.node, known) == why
-    assert known.lodgers.keys() >= {("default", asked.name)}
+    assert check_placement(bound, entry.node, known) == why
+    assert known.pods.keys() >= {("default", asked.name)}
 
 
 def test_a_pod_alike_that_it_dislikes_is_not_itself() -> None:
@@ -302,11 +302,11 @@ def test_a_pod_alike_that_it_dislikes_is_not_itself() -> None:
 def test_a_node_that_moves_takes_its_pods_along() -> None:
     known = places(A, node("node-a2", "a"), *on("node-a2", web("x", "db")))
     asked = web(affinity=away_from("db", ZONE))
-    assert list(PodPredicates(asked, known).refusals(known.rooms["node-a"])) == [predicates.UNWELCOME]
+    assert list(PodPredicates(asked, known).refusals(known.entries["node-a"])) == [predicates.UNWELCOME]
 
     known.apply(None, node("node-a2", "b"))
 
-    assert list(PodPredicates(asked, known).refusals(known.rooms["node-a"])) == []
+    assert list(PodPredicates(asked, known).refusals(known.entries["node-a"])) == []
 
 
 # -- what is taken ---------------------------------------------------------------------------------------------------------
@@ -344,6 +344,6 @@ def test_the_index_returns_to_nothing_when_all_have_gone() -> None:
     for thing in things:
         known.apply(thing, None)
 
-    assert not known.rooms
-    assert not known.lodgers
+    assert not known.entries
+    assert not known.pods
     assert not known.groups

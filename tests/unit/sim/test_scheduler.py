@@ -11,7 +11,7 @@ from joiner.model.affinity import SCHEDULE_ANYWAY
 from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.pod import Pod, condition
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 from joiner.sim.scheduler.clusterindex import ClusterIndex
 from joiner.sim.scheduler.predicates import PodPredicates, check_placement
 from joiner.sim.scheduler.scoring import PodWeights, Views, choose, class_signature
@@ -225,7 +225,7 @@ def test_nobody_less_important_takes_the_place_that_is_being_cleared() -> None:
 # -- trouble at the door ---------------------------------------------------------------------------------------------------
 
 
-class Trouble(NoMeddler):
+class Trouble(NoInterceptor):
     """The first three bindings fail, each before or after it took effect."""
 
     def __init__(self, error: KubeError, *, late: bool) -> None:
@@ -294,18 +294,18 @@ def test_the_quick_way_finds_a_node_exactly_when_asking_every_node_does(seed: in
     for number in range(60):
         asked = random_pod(number, dice)
         question = PodPredicates(asked, known)
-        good = {room.name for room in known.nodes() if not any(question.refusals(room))}
+        good = {entry.name for entry in known.nodes() if not any(question.refusals(entry))}
         chosen, _ = choose(question, views.of(asked, class_signature(asked)), PodWeights(asked, known))
 
         assert chosen in good if good else chosen is None
         if chosen is not None:
             bound = replace(asked, spec=replace(asked.spec, node_name=chosen))
             known.put_pod(bound)
-            room = known.rooms[chosen]
-            assert room.node is not None
-            assert check_placement(bound, room.node, known) == []
-        elif known.lodgers and dice.random() < 0.5:
-            known.drop_pod(dice.choice(sorted(known.lodgers)))
+            entry = known.entries[chosen]
+            assert entry.node is not None
+            assert check_placement(bound, entry.node, known) == []
+        elif known.pods and dice.random() < 0.5:
+            known.drop_pod(dice.choice(sorted(known.pods)))
         if dice.random() < 0.1:
             known.apply(None, node(f"node-{dice.randrange(8)}", dice.choice("abc"), cpu=dice.choice(("4", "8"))))
 

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.apiworld import Meddling, Served, served
+from tests.apiworld import Intercepting, Served, served
 
 from joiner.kube.client import ADDED, BOOKMARK, WatchEvent
 from joiner.kube.errors import Gone, Throttled, Unreachable
@@ -192,7 +192,7 @@ def test_a_call_can_fail_before_it_is_done() -> None:
 
         assert world.server.find(Node, "a") is None
 
-    served(test, meddler=Meddling(before=Throttled("slowly", 3.0)))
+    served(test, interceptor=Intercepting(before=Throttled("slowly", 3.0)))
 
 
 def test_a_call_can_be_done_and_never_heard_of() -> None:
@@ -202,19 +202,19 @@ def test_a_call_can_be_done_and_never_heard_of() -> None:
 
         assert world.server.find(Node, "a") is not None
 
-    served(test, meddler=Meddling(after=Unreachable("lost")))
+    served(test, interceptor=Intercepting(after=Unreachable("lost")))
 
 
-def test_a_meddler_is_told_who_asks_for_what() -> None:
-    meddler = Meddling(before=7.0)
+def test_an_interceptor_is_told_who_asks_for_what() -> None:
+    interceptor = Intercepting(before=7.0)
 
     async def test(world: Served) -> None:
         await world.client.create(node("a"))
         assert world.loop.time() > 7
 
-    served(test, meddler=meddler)
+    served(test, interceptor=interceptor)
 
-    assert {(call.actor, call.verb, call.kind, call.key.name) for call in meddler.calls} == {
+    assert {(call.actor, call.verb, call.kind, call.key.name) for call in interceptor.calls} == {
         ("test", "create", Node, "a")
     }
 
@@ -231,7 +231,7 @@ def test_a_list_can_be_stale_but_never_older_than_what_was_heard() -> None:
         assert [each.name for each in (await world.client.list(Node)).items] == ["a", "b"]
         assert (await world.server.client("restarted").list(Node)).resource_version == "3"
 
-    served(test, meddler=Meddling(behind=100))
+    served(test, interceptor=Intercepting(behind=100))
 
 
 def test_an_event_can_be_late_and_holds_up_those_behind_it() -> None:
@@ -246,14 +246,14 @@ def test_an_event_can_be_late_and_holds_up_those_behind_it() -> None:
         assert following.names == ["a", "b"]
         await tasks.close()
 
-    served(test, meddler=Meddling(told={"a": WatchedChange(delay_s=30)}))
+    served(test, interceptor=Intercepting(told={"a": WatchedChange(delay_s=30)}))
 
 
 def test_events_can_be_told_again() -> None:
     async def test(world: Served) -> None:
         assert (await followed(world, "a", "b", "c")).names == ["a", "b", "a", "b", "c"]
 
-    served(test, meddler=Meddling(told={"b": WatchedChange(again=2)}))
+    served(test, interceptor=Intercepting(told={"b": WatchedChange(again=2)}))
 
 
 def test_a_connection_can_break_before_an_event() -> None:
@@ -262,17 +262,17 @@ def test_a_connection_can_break_before_an_event() -> None:
 
         assert (following.names, following.ended) == (["a"], "hung up")
 
-    served(test, meddler=Meddling(told={"b": WatchedChange(broken=True)}))
+    served(test, interceptor=Intercepting(told={"b": WatchedChange(broken=True)}))
 
 
 def test_nothing_is_sent_when_nothing_differs() -> None:
-    meddler = Meddling()
+    interceptor = Intercepting()
 
     async def test(world: Served) -> None:
         made = world.server.create("world", node("a"))
         assert await world.client.patch(made, replace(made)) is made
         assert await world.client.patch_status(made, replace(made)) is made
 
-    served(test, meddler=meddler)
+    served(test, interceptor=interceptor)
 
-    assert meddler.calls == []
+    assert interceptor.calls == []

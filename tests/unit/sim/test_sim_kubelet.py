@@ -20,7 +20,7 @@ from joiner.model.pod import Pod
 from joiner.model.storage import CSINode, CSIVolumeSource, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from joiner.model.taints import UNREGISTERED, Taint
 from joiner.sim.apiserver.server import ApiServer
-from joiner.sim.cloud.machines import CloudMachine, CloudTiming, MachineDefects, MachineRoom
+from joiner.sim.cloud.machines import CloudMachine, CloudTiming, MachineDefects, Machines
 from joiner.sim.kubelet.assembly import INDEXES, node_people
 from joiner.sim.kubelet.kubelet import NOT_READY, NodeTiming
 from joiner.sim.kubelet.nodetaints import UNREACHABLE
@@ -33,13 +33,13 @@ GPU = "example.com/gpu"
 
 
 class World:
-    """A machine room, an API server, and the people between them."""
+    """Machines, an API server, and the controllers between them."""
 
     def __init__(self, loop: VirtualLoop, **habits: Any) -> None:
         self.clock = VirtualClock(loop)
         self.trace = Trace()
         self.server = ApiServer(self.clock, Random(1), self.trace)
-        self.room = MachineRoom(clock=self.clock, random=Random(2), trace=self.trace, pace=CloudTiming())
+        self.machines = Machines(clock=self.clock, random=Random(2), trace=self.trace, pace=CloudTiming())
         self.client = self.server.client("somebody")
         self.failures: list[str] = []
         self.tasks = Tasks(failed=lambda name, error: self.failures.append(f"{name}: {error!r}"))
@@ -48,7 +48,7 @@ class World:
         people = node_people(
             client=client,
             informers=informers,
-            machines=self.room,
+            machines=self.machines,
             clock=self.clock,
             random=Random(3),
             tasks=self.tasks,
@@ -65,7 +65,7 @@ class World:
             "capacity": amounts, "allocatable": amounts,
         }  # fmt: skip
         machine = CloudMachine(**{**usual, **said})
-        self.room.start(machine)
+        self.machines.start(machine)
         return machine
 
     async def node(self, **said: Any) -> Node:
@@ -284,7 +284,7 @@ async def test_a_reboot_shows_in_the_boot_id_and_in_a_short_absence(world: World
     await world.bind(pod())
     await asyncio.sleep(10)
 
-    world.room.reboot("sim://a/m-1", "one")
+    world.machines.reboot("sim://a/m-1", "one")
     seen = []
     for _ in range(120):
         await asyncio.sleep(1)
@@ -306,7 +306,7 @@ def test_a_reboot_cures_what_can_be_cured(incurable: bool) -> None:
         status = replace(node.status, conditions=(*node.status.conditions, ill))
         await world.client.patch_status(node, replace(node, status=status))
 
-        world.room.reboot("sim://a/m-1", "one")
+        world.machines.reboot("sim://a/m-1", "one")
         await asyncio.sleep(120)
 
         after = world.server.get(Node, "node-1")
@@ -322,7 +322,7 @@ async def test_a_vanished_machine_is_noticed_and_its_node_deleted_with_its_pods(
     await world.bind(pod())
     await asyncio.sleep(10)
 
-    world.room.vanish("sim://a/m-1")
+    world.machines.vanish("sim://a/m-1")
     await asyncio.sleep(45)
 
     node = world.server.get(Node, "node-1")
@@ -342,7 +342,7 @@ async def test_a_node_that_somebody_holds_is_only_asked_to_go(world: World) -> N
     await world.client.patch(node, replace(node, metadata=replace(node.metadata, finalizers=("example.com/held",))))
     await world.bind(pod())
 
-    world.room.vanish("sim://a/m-1")
+    world.machines.vanish("sim://a/m-1")
     await asyncio.sleep(90)
 
     assert world.server.get(Node, "node-1").metadata.deletion_timestamp is not None
@@ -354,7 +354,7 @@ async def test_pods_endure_a_hanging_machine_for_five_minutes_and_then_wait_for_
     await world.node()
     await world.bind(pod())
     await asyncio.sleep(10)
-    world.room.break_down("sim://a/m-1")
+    world.machines.break_down("sim://a/m-1")
 
     await asyncio.sleep(330)
     found = world.pod()
@@ -365,7 +365,7 @@ async def test_pods_endure_a_hanging_machine_for_five_minutes_and_then_wait_for_
     found = world.pod()
     assert found is not None
     assert found.metadata.deletion_timestamp is not None  # nobody is there to end it
-    world.room.reboot("sim://a/m-1", "one")
+    world.machines.reboot("sim://a/m-1", "one")
     await asyncio.sleep(120)
     assert world.phase() == "gone"
 

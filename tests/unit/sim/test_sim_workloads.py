@@ -13,7 +13,7 @@ from joiner.model.podpolicy import PriorityClass, RuntimeClass
 from joiner.model.resources import of
 from joiner.model.storage import PersistentVolumeClaim
 from joiner.model.workload import DaemonSet, Deployment, Job, JobSpec, ReplicaSet, StatefulSet, WorkloadStatus
-from joiner.sim.apiserver.client import Call, NoMeddler, WatchedChange
+from joiner.sim.apiserver.client import Call, NoInterceptor, WatchedChange
 from joiner.sim.virtualtime import EPOCH
 from joiner.sim.workloads import admit
 from joiner.sim.workloads.deployment import first_to_go, grown, shrunk
@@ -158,7 +158,7 @@ def test_the_newest_template_grows_as_the_others_leave(wanted: int, newest: int,
     assert grown(wanted, newest, others) == becomes
 
 
-class Trouble(NoMeddler):
+class Trouble(NoInterceptor):
     """Events about pods come late, or answers to their making do; the first answer is lost if so wanted."""
 
     def __init__(self, *, events_s: float = 0.0, answers_s: float = 0.0, lost: int = 0) -> None:

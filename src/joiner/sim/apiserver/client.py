@@ -68,7 +68,7 @@ class Interceptor(Protocol):
 _AS_IT_IS: Final = WatchedChange()
 
 
-class NoMeddler:
+class NoInterceptor:
     """Everything goes as it should."""
 
     def before(self, call: Call) -> float:
@@ -92,11 +92,16 @@ class SimClient:
     """A `Client` of one actor. It never hears of an older state than it has heard of before, as long as it lives."""
 
     def __init__(
-        self, server: "ApiServer", actor: str, random: Random, latency_s: Latency | None, meddler: Interceptor | None
+        self,
+        server: "ApiServer",
+        actor: str,
+        random: Random,
+        latency_s: Latency | None,
+        interceptor: Interceptor | None,
     ) -> None:
         self.server = server
         self.actor = actor
-        self.meddler: Interceptor = meddler or NoMeddler()
+        self.interceptor: Interceptor = interceptor or NoInterceptor()
         self.seen: dict[type[KubeObject], int] = {}
         """Up to which version each kind is known."""
         self._latency = _drawn(latency_s or LATENCY_S, random)
@@ -119,7 +124,7 @@ class SimClient:
         call = Call(self.actor, "list", kind, Key(namespace, ""))
 
         def ask() -> Listing[K]:
-            behind = 0 if latest else self.meddler.behind(call)
+            behind = 0 if latest else self.interceptor.behind(call)
             version = max(self.server.version - behind, self.seen.get(kind, 0))
             return self.server.list(kind, namespace=namespace, labels=labels, fields=fields, version=version)
 
@@ -180,11 +185,11 @@ class SimClient:
             await pause(delay)
 
     async def _carry(self, call: Call, effect: Callable[[], R]) -> R:
-        await self.travel(self.meddler.before(call))
+        await self.travel(self.interceptor.before(call))
         try:
             return effect()
         finally:
-            await self.travel(self.meddler.after(call))
+            await self.travel(self.interceptor.after(call))
 
 
 class WatchStream(AsyncIterator[WatchEvent[K]]):
@@ -202,7 +207,7 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
     async def __anext__(self) -> WatchEvent[K]:
         """The next event, when it comes."""
         if self._place < 0:
-            await self._client.travel(self._client.meddler.before(self._call))
+            await self._client.travel(self._client.interceptor.before(self._call))
             self._place = self._farthest = self._shelf.place_after(int(self._version))
             self._hangups = self._shelf.hangups
         while (entry := self._shelf.at(self._place)) is None:
@@ -213,14 +218,14 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
         if entry is None or self._shelf.hangups != self._hangups:
             raise StopAsyncIteration
         self._place += 1
-        if self._place > self._farthest:  # what is told again is not meddled with again
+        if self._place > self._farthest:  # what is told again is not changed again
             self._farthest = self._place
-            await self._meddle(entry.event)
+            await self._intercept(entry.event)
         self._client.heard(self._call.kind, entry.event.object.metadata.resource_version)
         return entry.event
 
-    async def _meddle(self, event: WatchEvent[K]) -> None:
-        told = self._client.meddler.event(self._call, event)
+    async def _intercept(self, event: WatchEvent[K]) -> None:
+        told = self._client.interceptor.event(self._call, event)
         if told.delay_s > 0:
             await pause(told.delay_s)
         if told.broken:

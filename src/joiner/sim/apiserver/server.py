@@ -299,11 +299,11 @@ class ApiServer:
             for shelf in self._shelves.values():
                 shelf.bookmark(self.version)
 
-    def client(self, actor: str, latency_s: Latency | None = None, meddler: Interceptor | None = None) -> SimClient:
+    def client(self, actor: str, latency_s: Latency | None = None, interceptor: Interceptor | None = None) -> SimClient:
         """A client for an actor of that name, as every actor has one of its own."""
         self._clients += 1
         chance = Random(f"{self._seed} {actor} {self._clients}")
-        return SimClient(self, actor, chance, latency_s, meddler)
+        return SimClient(self, actor, chance, latency_s, interceptor)
 
 
 @cache

@@ -19,7 +19,7 @@ from joiner.model.kubelet import Kubelet
 from joiner.model.meta import Value, replace
 from joiner.model.nodeclaim import NodeClaim
 from joiner.sim.cloud.billing import Ledger, PoolBill, ReservationUse
-from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine, CloudTiming, MachineDefects, MachineRoom
+from joiner.sim.cloud.machines import GONE, SHUTTING_DOWN, CloudMachine, CloudTiming, MachineDefects, Machines
 from joiner.sim.cloud.market import MarketSlice, Scarcity, SimulatedMarket
 from joiner.sim.cloud.notices import SentNotices
 from joiner.sim.trace import Trace
@@ -27,7 +27,7 @@ from joiner.sim.trace import Trace
 SCHEME: Final = "sim://"
 
 
-class CloudMeddler(Protocol):
+class CloudInterceptor(Protocol):
     """An interceptor between the cloud and its provider. Its methods are asked at once and must not wait."""
 
     def before(self, call: str, about: str) -> float:
@@ -39,7 +39,7 @@ class CloudMeddler(Protocol):
         ...
 
 
-class NoCloudMeddler:
+class NoCloudInterceptor:
     """Everything goes as it should."""
 
     def before(self, call: str, about: str) -> float:
@@ -100,16 +100,16 @@ class PretendCloud:
         random: Random,
         trace: Trace,
         pace: CloudTiming | None = None,
-        meddler: CloudMeddler | None = None,
+        interceptor: CloudInterceptor | None = None,
     ) -> None:
         self.clock = clock
         self.random = random
         self.trace = trace
         self.pace = pace or CloudTiming()
-        self.meddler: CloudMeddler = meddler or NoCloudMeddler()
+        self.interceptor: CloudInterceptor = interceptor or NoCloudInterceptor()
         self.market = SimulatedMarket()
         self.ledger = Ledger()
-        self.machines = MachineRoom(clock=clock, random=random, trace=trace, pace=self.pace)
+        self.machines = Machines(clock=clock, random=random, trace=trace, pace=self.pace)
         self.machines.listen(self._keep_books)
         self.notices = SentNotices(clock)
         """What the cloud says about machines before it takes them back."""

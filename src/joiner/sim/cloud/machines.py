@@ -1,4 +1,4 @@
-"""The machine room of the pretend cloud: what runs, what starts, what stops, on virtual time.
+"""The machines of the simulated cloud: what runs, what starts, what stops, on virtual time.
 
     pending ──► running ──► shutting-down ──► gone
        └───────────┴─────────────────────────► gone   (vanished)
@@ -105,7 +105,7 @@ class CloudMachine(Value):
 Listener = Callable[[CloudMachine], None]
 
 
-class MachineRoom:
+class Machines:
     """All machines there ever were."""
 
     def __init__(self, *, clock: Clock, random: Random, trace: Trace, pace: CloudTiming) -> None:

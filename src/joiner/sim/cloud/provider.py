@@ -196,12 +196,12 @@ class PretendProvider:
     async def _call(self, call: str, about: str, effect: Callable[[], T]) -> T:
         """A request goes there, something is done, the answer comes back. Each way takes its time, and may fail."""
         cloud = self._cloud
-        await asyncio.sleep(self._way() + cloud.meddler.before(call, about))
+        await asyncio.sleep(self._way() + cloud.interceptor.before(call, about))
         try:
             return effect()
         finally:
             cloud.trace.record(cloud.clock.monotonic(), "cloud", call, "call", about)
-            await asyncio.sleep(self._way() + cloud.meddler.after(call, about))
+            await asyncio.sleep(self._way() + cloud.interceptor.after(call, about))
 
     def _way(self) -> float:
         return self._cloud.random.uniform(*self._cloud.pace.call_s) / 2

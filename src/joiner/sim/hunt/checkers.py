@@ -1,7 +1,7 @@
 """Checkers: they watch from outside and say when something happens that never may, or does not happen that must.
 
 Safety is looked at with every write and every purchase; liveness and quiet when faults have stopped and there was time to come
-right. Nothing here is shared with the code that is watched.
+right. With the code that is watched they share nothing but the four functions of `model` that ARCHITECTURE.md names.
 """
 
 import math
@@ -151,9 +151,9 @@ class Checks:
         before, after = write.before, write.after
         if write.actor == JOINER and before is not None and after is not None and not _serves_the_same(before, after):
             name = after.name
-            for lodger in [each for each in self._world.server.objects(Pod) if each.spec.node_name == name]:
-                if not _ended(lodger) and lodger.metadata.deletion_timestamp is None:
-                    self._placed(lodger)
+            for pod_entry in [each for each in self._world.server.objects(Pod) if each.spec.node_name == name]:
+                if not _ended(pod_entry) and pod_entry.metadata.deletion_timestamp is None:
+                    self._placed(pod_entry)
         if write.actor != JOINER or before is None or labels.TERMINATION_FINALIZER not in before.metadata.finalizers:
             return
         if after is None or labels.TERMINATION_FINALIZER not in after.metadata.finalizers:
@@ -402,9 +402,9 @@ class Checks:
 
     def _put(self, pod: Pod) -> bool:
         question = PodPredicates(pod, self._places)
-        for name in sorted(self._places.rooms):
-            room = self._places.rooms[name]
-            if room.node is not None and not any(question.refusals(room)):
+        for name in sorted(self._places.entries):
+            entry = self._places.entries[name]
+            if entry.node is not None and not any(question.refusals(entry)):
                 self._places.put_pod(replace(pod, spec=replace(pod.spec, node_name=name)))
                 return True
         return False

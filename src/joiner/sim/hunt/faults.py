@@ -44,7 +44,7 @@ CLOUD_FAULTS: Final = ("cloud_transient", "cloud_lost", "cloud_slow")
 
 
 class RandomFaults:
-    """Meddles with the API and with the cloud until it turns."""
+    """Makes calls to the API and to the cloud fail, until a given time."""
 
     def __init__(
         self,

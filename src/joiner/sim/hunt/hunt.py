@@ -37,7 +37,7 @@ from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import World
 
 HOURS: Final = 2
-STORM_S: Final = 80 * 60.0
+FAULTS_S: Final = 80 * 60.0
 """So long things go wrong."""
 RIGHT_S: Final = 105 * 60.0
 """By then everything has to have come right."""
@@ -134,7 +134,7 @@ class _Hunt:
             loop,
             Random(f"weather {seed}"),
             worse.chances,
-            STORM_S,
+            FAULTS_S,
             api_away=worse.api_away,
             cloud_away=worse.cloud_away,
         )
@@ -144,8 +144,8 @@ class _Hunt:
             options=_options(self._made),
             trace=trace,
             habits=NodeTiming(prepares={"example.com/agent": 15.0}),
-            meddler=self._faults,
-            cloud_meddler=self._faults.cloud,
+            interceptor=self._faults,
+            cloud_interceptor=self._faults.cloud,
             history=300,
             open_account=ec2.open_account(self._made.given) if worse.ec2 else None,
             failed=self._failed,
@@ -257,7 +257,7 @@ class _Hunt:
         violations = self._checks.violations
         while self._loop.time() < RIGHT_S:
             await asyncio.sleep(5.0)
-            if self._loop.time() >= STORM_S:
+            if self._loop.time() >= FAULTS_S:
                 self.world.cloud.spare()  # fate strikes the next machines, which may be bought only now
                 self._end_reservations()
             self._look()

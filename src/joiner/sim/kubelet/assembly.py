@@ -12,7 +12,7 @@ from joiner.kube.tasks import Tasks
 from joiner.model.meta import KubeObject
 from joiner.model.pod import Pod
 from joiner.model.storage import VolumeAttachment
-from joiner.sim.cloud.machines import MachineRoom
+from joiner.sim.cloud.machines import Machines
 from joiner.sim.kubelet.kubelet import Kubelets, NodeTiming
 from joiner.sim.kubelet.nodemonitor import NodeMonitor
 from joiner.sim.kubelet.nodetaints import NodeTaints
@@ -35,7 +35,7 @@ def node_people(
     *,
     client: Client,
     informers: Informers,
-    machines: MachineRoom,
+    machines: Machines,
     clock: Clock,
     random: Random,
     tasks: Tasks,

@@ -22,7 +22,7 @@ from joiner.model.quantity import Quantity
 from joiner.model.resources import Resources
 from joiner.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from joiner.model.taints import Taint
-from joiner.sim.cloud.machines import CloudMachine, MachineRoom, Span
+from joiner.sim.cloud.machines import CloudMachine, Machines, Span
 
 NOT_READY: Final = (
     Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),
@@ -60,10 +60,10 @@ class NodeTiming(Value):
 
 
 class Kubelets:
-    """One for each machine. They are told by the machine room when theirs comes up."""
+    """One for each machine. They are told by the cloud when their machine comes up."""
 
     def __init__(
-        self, *, client: Client, machines: MachineRoom, clock: Clock, random: Random, habits: NodeTiming, tasks: Tasks
+        self, *, client: Client, machines: Machines, clock: Clock, random: Random, habits: NodeTiming, tasks: Tasks
     ) -> None:
         self._client = client
         self._machines = machines

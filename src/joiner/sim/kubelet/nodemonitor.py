@@ -7,16 +7,14 @@ from joiner.kube.client import Client
 from joiner.kube.tasks import Tasks
 from joiner.model.meta import replace
 from joiner.model.node import Node, NodeCondition
-from joiner.sim.cloud.machines import CloudMachine, MachineRoom
+from joiner.sim.cloud.machines import CloudMachine, Machines
 from joiner.sim.kubelet.kubelet import NodeTiming, persistently, with_condition
 
 
 class NodeMonitor:
     """The node monitor and the cloud's own controller: what becomes of the Node of a machine that says nothing any more."""
 
-    def __init__(
-        self, *, client: Client, machines: MachineRoom, clock: Clock, habits: NodeTiming, tasks: Tasks
-    ) -> None:
+    def __init__(self, *, client: Client, machines: Machines, clock: Clock, habits: NodeTiming, tasks: Tasks) -> None:
         self._client = client
         self._machines = machines
         self._clock = clock

@@ -15,7 +15,7 @@ from joiner.model.meta import replace
 from joiner.model.node import Node, is_ready
 from joiner.model.pod import Pod, PodCondition
 from joiner.model.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
-from joiner.sim.cloud.machines import MachineRoom
+from joiner.sim.cloud.machines import Machines
 from joiner.sim.kubelet.kubelet import ALMOST_S, NodeTiming
 
 RUNS_FOR: Final = "sim.joiner.dev/runs-for"
@@ -50,7 +50,7 @@ class PodLifecycle(Reconciler):
         *,
         client: Client,
         informers: Informers,
-        machines: MachineRoom,
+        machines: Machines,
         clock: Clock,
         random: Random,
         habits: NodeTiming,

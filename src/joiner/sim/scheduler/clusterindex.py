@@ -108,22 +108,22 @@ class PodGroup:
         """Node to how many of them it has."""
         self._domains: dict[str, dict[str, int]] = {}
 
-    def domains(self, key: str, rooms: Mapping[str, "NodeEntry"]) -> Mapping[str, int]:
+    def domains(self, key: str, entries: Mapping[str, "NodeEntry"]) -> Mapping[str, int]:
         """Value of the node label to how many of them are there."""
         found = self._domains.get(key)
         if found is None:
             found = self._domains[key] = {}
             for name, count in self.nodes.items():
-                value = rooms[name].labels.get(key)
+                value = entries[name].labels.get(key)
                 if value is not None:
                     found[value] = found.get(value, 0) + count
         return found
 
-    def count(self, room: "NodeEntry", change: int) -> None:
+    def count(self, entry: "NodeEntry", change: int) -> None:
         """One more, or one less, on a node."""
-        _count(self.nodes, room.name, change)
+        _count(self.nodes, entry.name, change)
         for key, found in self._domains.items():
-            value = room.labels.get(key)
+            value = entry.labels.get(key)
             if value is not None:
                 _count(found, value, change)
 
@@ -150,9 +150,9 @@ class PodEntry:
 
     __slots__ = ("claims", "group", "pod", "ports", "requests", "room")
 
-    def __init__(self, pod: Pod, room: "NodeEntry", group: PodGroup, needs: "Needs") -> None:
+    def __init__(self, pod: Pod, entry: "NodeEntry", group: PodGroup, needs: "Needs") -> None:
         self.pod = pod
-        self.room = room
+        self.entry = entry
         self.group = group
         self.requests, self.ports = needs
         self.claims = claims_of(pod)
@@ -170,7 +170,7 @@ class NodeEntry:
         self.name = name
         self.node: Node | None = None
         self.used: dict[str, int] = {}
-        self.lodgers: dict[Key, PodEntry] = {}
+        self.pods: dict[Key, PodEntry] = {}
         self.with_ports: dict[Key, PodEntry] = {}
         self.with_claims: dict[Key, PodEntry] = {}
 
@@ -179,20 +179,20 @@ class NodeEntry:
         """Of the node; none while it is unknown."""
         return self.node.metadata.labels if self.node is not None else {}
 
-    def enter(self, key: Key, lodger: PodEntry) -> None:
+    def enter(self, key: Key, pod_entry: PodEntry) -> None:
         """A pod comes."""
-        self.lodgers[key] = lodger
-        for name, amount in lodger.requests.items():
+        self.pods[key] = pod_entry
+        for name, amount in pod_entry.requests.items():
             self.used[name] = self.used.get(name, 0) + amount
-        if lodger.ports:
-            self.with_ports[key] = lodger
-        if lodger.claims:
-            self.with_claims[key] = lodger
+        if pod_entry.ports:
+            self.with_ports[key] = pod_entry
+        if pod_entry.claims:
+            self.with_claims[key] = pod_entry
 
-    def leave(self, key: Key, lodger: PodEntry) -> None:
+    def leave(self, key: Key, pod_entry: PodEntry) -> None:
         """A pod goes."""
-        del self.lodgers[key]
-        for name, amount in lodger.requests.items():
+        del self.pods[key]
+        for name, amount in pod_entry.requests.items():
             self.used[name] -= amount
         self.with_ports.pop(key, None)
         self.with_claims.pop(key, None)
@@ -202,8 +202,8 @@ class ClusterIndex:
     """All nodes with their pods, and what else decides where a pod may go."""
 
     def __init__(self) -> None:
-        self.rooms: dict[str, NodeEntry] = {}
-        self.lodgers: dict[Key, PodEntry] = {}
+        self.entries: dict[str, NodeEntry] = {}
+        self.pods: dict[Key, PodEntry] = {}
         self.groups: dict[bytes, PodGroup] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.claims: dict[Key, PersistentVolumeClaim] = {}
@@ -259,72 +259,72 @@ class ClusterIndex:
 
     def nodes(self) -> Iterable[NodeEntry]:
         """The rooms whose node is known, in no stated order."""
-        return (room for room in self.rooms.values() if room.node is not None)
+        return (entry for entry in self.entries.values() if entry.node is not None)
 
     # -- nodes
 
     def _put_node(self, name: str, node: Node | None) -> None:
-        room = self.rooms.get(name)
-        if room is None:
-            room = self.rooms[name] = NodeEntry(name)
-        before, room.node = room.node, node
+        entry = self.entries.get(name)
+        if entry is None:
+            entry = self.entries[name] = NodeEntry(name)
+        before, entry.node = entry.node, node
         if before is not None and node is not None and _serves_the_same(before, node):
             return
-        if (before.metadata.labels if before else {}) != room.labels:
-            for lodger in room.lodgers.values():
-                lodger.group.forget_domains()
+        if (before.metadata.labels if before else {}) != entry.labels:
+            for pod_entry in entry.pods.values():
+                pod_entry.group.forget_domains()
         self.node_changes += 1
         self._note(name)
-        self._tidy(room)
+        self._tidy(entry)
 
     # -- pods
 
     def put_pod(self, pod: Pod) -> None:
         """A pod is on a node, or will be: also one whose binding has only been decided."""
         key = key_of(pod)
-        known = self.lodgers.get(key)
+        known = self.pods.get(key)
         if known is not None:
             if _takes_the_same(known.pod, pod):
                 known.pod = pod
                 return
             self.drop_pod(key)
-        room = self.rooms.get(pod.spec.node_name)
-        if room is None:
-            room = self.rooms[pod.spec.node_name] = NodeEntry(pod.spec.node_name)
-        lodger = self.lodgers[key] = PodEntry(pod, room, self._group(pod), self.needs_of(pod.spec))
-        room.enter(key, lodger)
-        lodger.group.count(room, 1)
-        _count(self._priorities, lodger.priority, 1)
+        entry = self.entries.get(pod.spec.node_name)
+        if entry is None:
+            entry = self.entries[pod.spec.node_name] = NodeEntry(pod.spec.node_name)
+        pod_entry = self.pods[key] = PodEntry(pod, entry, self._group(pod), self.needs_of(pod.spec))
+        entry.enter(key, pod_entry)
+        pod_entry.group.count(entry, 1)
+        _count(self._priorities, pod_entry.priority, 1)
         self.arrivals += 1
-        self._note(room.name)
+        self._note(entry.name)
 
     def drop_pod(self, key: Key) -> None:
         """A pod is on no node any more."""
-        lodger = self.lodgers.pop(key, None)
-        if lodger is None:
+        pod_entry = self.pods.pop(key, None)
+        if pod_entry is None:
             return
-        lodger.room.leave(key, lodger)
-        lodger.group.count(lodger.room, -1)
-        _count(self._priorities, lodger.priority, -1)
-        if not lodger.group.nodes:
-            self.groups.pop(_group_signature(lodger.pod), None)
+        pod_entry.entry.leave(key, pod_entry)
+        pod_entry.group.count(pod_entry.entry, -1)
+        _count(self._priorities, pod_entry.priority, -1)
+        if not pod_entry.group.nodes:
+            self.groups.pop(_group_signature(pod_entry.pod), None)
             self.group_changes += 1
         self.departures += 1
-        self._note(lodger.room.name)
-        self._tidy(lodger.room)
+        self._note(pod_entry.entry.name)
+        self._tidy(pod_entry.entry)
 
     @contextmanager
     def without(self, keys: Iterable[Key]) -> Iterator[None]:
         """As if these pods were not there. Those that are still missing in the end come back, without a change being told."""
         counts = (self.departures, self.arrivals)
-        away = [(key, self.lodgers[key].pod) for key in keys if key in self.lodgers]
+        away = [(key, self.pods[key].pod) for key in keys if key in self.pods]
         for key, _ in away:
             self.drop_pod(key)
         try:
             yield
         finally:
             for key, pod in away:
-                if key not in self.lodgers:
+                if key not in self.pods:
                     self.put_pod(pod)
             self.departures, self.arrivals = counts
 
@@ -366,9 +366,9 @@ class ClusterIndex:
             self.epoch += 1
         self.log.append(name)
 
-    def _tidy(self, room: NodeEntry) -> None:
-        if room.node is None and not room.lodgers:
-            self.rooms.pop(room.name, None)
+    def _tidy(self, entry: NodeEntry) -> None:
+        if entry.node is None and not entry.pods:
+            self.entries.pop(entry.name, None)
 
 
 def _group_signature(pod: Pod) -> bytes:

@@ -86,26 +86,29 @@ def static_refusals(pod: Pod, node: Node) -> Iterator[str]:
         yield NOT_THE_NODE
 
 
-def shortages(wanted: Amounts, room: NodeEntry) -> Iterator[str]:
+def shortages(wanted: Amounts, entry: NodeEntry) -> Iterator[str]:
     """What there is too little of."""
-    assert room.node is not None
-    has = room.node.status.allocatable
+    assert entry.node is not None
+    has = entry.node.status.allocatable
     for name, amount in wanted.items():
-        if amount and room.used.get(name, 0) + amount > has.get(name, 0):
+        if amount and entry.used.get(name, 0) + amount > has.get(name, 0):
             yield TOO_MANY_PODS if name == "pods" else f"insufficient {name}"
 
 
-def ports_clash(ports: tuple[ContainerPort, ...], room: NodeEntry) -> bool:
+def ports_clash(ports: tuple[ContainerPort, ...], entry: NodeEntry) -> bool:
     """Whether a pod on the node has one of the ports."""
     return any(
-        mine.conflicts(theirs) for lodger in room.with_ports.values() for theirs in lodger.ports for mine in ports
+        mine.conflicts(theirs)
+        for pod_entry in entry.with_ports.values()
+        for theirs in pod_entry.ports
+        for mine in ports
     )
 
 
-def local_refusals(pod: Pod, requests: Amounts, ports: tuple[ContainerPort, ...], room: NodeEntry) -> Iterator[str]:
+def local_refusals(pod: Pod, requests: Amounts, ports: tuple[ContainerPort, ...], entry: NodeEntry) -> Iterator[str]:
     """What the node and its own pods say against a pod that takes that much."""
-    assert room.node is not None
-    yield from static_refusals(pod, room.node)
-    yield from shortages(requests, room)
-    if ports and ports_clash(ports, room):
+    assert entry.node is not None
+    yield from static_refusals(pod, entry.node)
+    yield from shortages(requests, entry)
+    if ports and ports_clash(ports, entry):
         yield PORT_TAKEN

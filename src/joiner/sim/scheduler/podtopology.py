@@ -95,9 +95,9 @@ class Spread:
         enough = len(self.counts) >= (constraint.min_domains or 1)
         self._least = min(self.counts.values(), default=0) if enough else 0
 
-    def refusals(self, room: NodeEntry) -> Iterator[str]:
+    def refusals(self, entry: NodeEntry) -> Iterator[str]:
         """Why one more pod in the domain of the node would be too many."""
-        value = room.labels.get(self.key)
+        value = entry.labels.get(self.key)
         if value is None:
             yield NO_DOMAIN
         elif self.counts.get(value, 0) + self._self - self._least > self._skew:
@@ -114,16 +114,16 @@ def _eligible(
         places.node_changes,
         question,
         lambda: {
-            room.name: room.labels[constraint.topology_key]
-            for room in places.nodes()
-            if counts_for(room, constraint, pod, keys)
+            entry.name: entry.labels[constraint.topology_key]
+            for entry in places.nodes()
+            if counts_for(entry, constraint, pod, keys)
         },
     )
 
 
-def counts_for(room: NodeEntry, constraint: TopologySpreadConstraint, pod: Pod, keys: tuple[str, ...]) -> bool:
+def counts_for(entry: NodeEntry, constraint: TopologySpreadConstraint, pod: Pod, keys: tuple[str, ...]) -> bool:
     """Whether the node is one of those over which the pods are spread."""
-    node = room.node
+    node = entry.node
     if node is None or any(key not in node.metadata.labels for key in keys):
         return False
     if constraint.node_affinity_policy == HONOR and not is_chosen(pod, node):

@@ -69,7 +69,7 @@ class PodPredicates:
     def _sum(self, groups: Iterable[PodGroup], key: str) -> dict[str, int]:
         total: dict[str, int] = {}
         for group in groups:
-            for value, count in group.domains(key, self.places.rooms).items():
+            for value, count in group.domains(key, self.places.entries).items():
                 total[value] = total.get(value, 0) + count
         return total
 
@@ -87,34 +87,34 @@ class PodPredicates:
             lambda group: any(term_chooses(term, group, pod, places) for term in group.dislikes),
         )
         return [
-            (term.topology_key, group.domains(term.topology_key, places.rooms))
+            (term.topology_key, group.domains(term.topology_key, places.entries))
             for group in groups
             for term in group.dislikes
             if term_chooses(term, group, pod, places)
         ]
 
-    def anti_refusals(self, room: NodeEntry) -> Iterator[str]:
+    def anti_refusals(self, entry: NodeEntry) -> Iterator[str]:
         """Pods that may not be near one another, seen from both sides."""
-        labels = room.labels
+        labels = entry.labels
         if any(key in labels and labels[key] in domains for key, domains in self._forbidden):
             yield UNWELCOME
         if any(key in labels and labels[key] in domains for key, domains in self._forbidding):
             yield UNWANTED
 
-    def wide_refusals(self, room: NodeEntry) -> Iterator[str]:
+    def wide_refusals(self, entry: NodeEntry) -> Iterator[str]:
         """What takes more than one node to tell."""
-        yield from volume_refusals(self.pod, room, self.places)
-        yield from self.anti_refusals(room)
-        labels = room.labels
+        yield from volume_refusals(self.pod, entry, self.places)
+        yield from self.anti_refusals(entry)
+        labels = entry.labels
         if not all(key in labels and labels[key] in domains for key, domains in self._needed):
             yield LONELY
         for spread in self._spreads:
-            yield from spread.refusals(room)
+            yield from spread.refusals(entry)
 
-    def refusals(self, room: NodeEntry) -> Iterator[str]:
+    def refusals(self, entry: NodeEntry) -> Iterator[str]:
         """Everything that speaks against the node."""
-        yield from local_refusals(self.pod, self.requests, self.ports, room)
-        yield from self.wide_refusals(room)
+        yield from local_refusals(self.pod, self.requests, self.ports, entry)
+        yield from self.wide_refusals(entry)
 
 
 class _Everywhere(dict[str, int]):
@@ -130,21 +130,21 @@ def check_placement(pod: Pod, node: Node, state: ClusterIndex) -> list[str]:
     `state` may know the pod already; the node must be in it.
     """
     with state.without((key_of(pod),)):
-        room = state.rooms.get(node.name)
-        if room is None or room.node is None:
+        entry = state.entries.get(node.name)
+        if entry is None or entry.node is None:
             return ["the node does not exist"]
-        return list(_standing(PodPredicates(pod, state), room))
+        return list(_standing(PodPredicates(pod, state), entry))
 
 
-def _standing(question: PodPredicates, room: NodeEntry) -> Iterator[str]:
-    pod, node = question.pod, room.node
+def _standing(question: PodPredicates, entry: NodeEntry) -> Iterator[str]:
+    pod, node = question.pod, entry.node
     assert node is not None
     for taint in untolerated(pod, node, ("NoExecute",)):
         yield f"taint {taint.key}:{taint.effect} not tolerated"
     if not is_chosen(pod, node):
         yield NOT_THE_NODE
-    yield from shortages(question.requests, room)
-    if ports_clash(question.ports, room):
+    yield from shortages(question.requests, entry)
+    if ports_clash(question.ports, entry):
         yield PORT_TAKEN
-    yield from question.anti_refusals(room)
-    yield from volume_refusals(pod, room, question.places)
+    yield from question.anti_refusals(entry)
+    yield from volume_refusals(pod, entry, question.places)

@@ -33,10 +33,10 @@ def preempt(pod: Pod, places: ClusterIndex) -> Eviction | None:
         return None
     wanted = requests_of(pod.spec)
     found: list[tuple[int, int, str, tuple[PodEntry, ...]]] = []
-    for room in sorted(places.nodes(), key=lambda each: each.name):
-        victims = _victims(pod, wanted, room, places, priority)
+    for entry in sorted(places.nodes(), key=lambda each: each.name):
+        victims = _victims(pod, wanted, entry, places, priority)
         if victims:
-            found.append((max(each.priority for each in victims), len(victims), room.name, victims))
+            found.append((max(each.priority for each in victims), len(victims), entry.name, victims))
             if len(found) >= NODES_MOST:
                 break
     if not found:
@@ -47,33 +47,33 @@ def preempt(pod: Pod, places: ClusterIndex) -> Eviction | None:
 
 def is_under_way(eviction: Eviction, places: ClusterIndex) -> bool:
     """Whether a pod that was asked to leave is still there."""
-    there = (places.lodgers.get(key_of(victim)) for victim in eviction.victims)
+    there = (places.pods.get(key_of(victim)) for victim in eviction.victims)
     uids = [victim.metadata.uid for victim in eviction.victims]
     return any(each is not None and each.pod.metadata.uid == uid for each, uid in zip(there, uids, strict=True))
 
 
-def _victims(pod: Pod, wanted: Amounts, room: NodeEntry, places: ClusterIndex, priority: int) -> tuple[PodEntry, ...]:
-    assert room.node is not None
-    lower = [each for each in room.lodgers.values() if each.priority < priority]
-    if not lower or any(static_refusals(pod, room.node)):
+def _victims(pod: Pod, wanted: Amounts, entry: NodeEntry, places: ClusterIndex, priority: int) -> tuple[PodEntry, ...]:
+    assert entry.node is not None
+    lower = [each for each in entry.pods.values() if each.priority < priority]
+    if not lower or any(static_refusals(pod, entry.node)):
         return ()
-    has = room.node.status.allocatable
-    least = {name: room.used.get(name, 0) - sum(each.requests.get(name, 0) for each in lower) for name in wanted}
+    has = entry.node.status.allocatable
+    least = {name: entry.used.get(name, 0) - sum(each.requests.get(name, 0) for each in lower) for name in wanted}
     if any(amount and least[name] + amount > has.get(name, 0) for name, amount in wanted.items()):
         return ()
-    return _fewest(pod, room, places, sorted(lower, key=lambda each: (-each.priority, key_of(each.pod))))
+    return _fewest(pod, entry, places, sorted(lower, key=lambda each: (-each.priority, key_of(each.pod))))
 
 
-def _fewest(pod: Pod, room: NodeEntry, places: ClusterIndex, lower: list[PodEntry]) -> tuple[PodEntry, ...]:
+def _fewest(pod: Pod, entry: NodeEntry, places: ClusterIndex, lower: list[PodEntry]) -> tuple[PodEntry, ...]:
     """The fewest that must leave: all who may are taken away, then brought back one by one, the most important first."""
     victims: list[PodEntry] = []
     keys: list[Key] = [key_of(each.pod) for each in lower]
     with places.without(keys):
-        if any(PodPredicates(pod, places).refusals(room)):
+        if any(PodPredicates(pod, places).refusals(entry)):
             return ()
         for key, each in zip(keys, lower, strict=True):
             places.put_pod(each.pod)
-            if any(PodPredicates(pod, places).refusals(room)):
+            if any(PodPredicates(pod, places).refusals(entry)):
                 places.drop_pod(key)
                 victims.append(each)
     return tuple(victims)

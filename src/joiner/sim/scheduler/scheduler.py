@@ -305,9 +305,9 @@ class Binder(Reconciler):
     def _find_among(self, question: PodPredicates, names: Iterable[str]) -> tuple[str | None, str]:
         whys: list[tuple[str, ...]] = []
         for name in names:
-            room = self._places.rooms.get(name)
-            if room is not None and room.node is not None:
-                why = tuple(question.refusals(room))
+            entry = self._places.entries.get(name)
+            if entry is not None and entry.node is not None:
+                why = tuple(question.refusals(entry))
                 if not why:
                     return name, ""
                 whys.append(why)
@@ -330,10 +330,10 @@ class Binder(Reconciler):
         """Bind pods whose volumes have been made; choose anew for those whose volumes will not be."""
         for key in tuple(self._making):
             pod, node = self._assumed[key]
-            room = self._places.rooms.get(node)
+            entry = self._places.entries.get(node)
             made = all(is_bound(claim, self._places) for claim in claims_of(pod))
-            lost = room is None or room.node is None or self._is_hopeless(key, pod, node)
-            if lost or (made and room is not None and any(volume_refusals(pod, room, self._places))):
+            lost = entry is None or entry.node is None or self._is_hopeless(key, pod, node)
+            if lost or (made and entry is not None and any(volume_refusals(pod, entry, self._places))):
                 self._start_over(key)
             elif made:
                 del self._making[key]

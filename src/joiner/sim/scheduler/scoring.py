@@ -63,36 +63,36 @@ class ScoringView:
             self._ranks.clear()
             self._heap.clear()
             self.refused.clear()
-            names = dict.fromkeys(places.rooms)
+            names = dict.fromkeys(places.entries)
         else:
             names = dict.fromkeys(places.log[self._position :])
         self._epoch, self._position = places.epoch, len(places.log)
         for name in names:
-            self._look_at(name, places.rooms.get(name))
+            self._look_at(name, places.entries.get(name))
 
-    def _look_at(self, name: str, room: NodeEntry | None) -> None:
-        if room is None or room.node is None:
+    def _look_at(self, name: str, entry: NodeEntry | None) -> None:
+        if entry is None or entry.node is None:
             self._ranks.pop(name, None)
             self.refused.pop(name, None)
             return
-        why = tuple(local_refusals(self._pod, self._requests, self._ports, room))
+        why = tuple(local_refusals(self._pod, self._requests, self._ports, entry))
         if why:
             self.refused[name] = why
             self._ranks.pop(name, None)
             return
         self.refused.pop(name, None)
-        rank = self._rank(room)
+        rank = self._rank(entry)
         if self._ranks.get(name) != rank:
             self._ranks[name] = rank
             heappush(self._heap, rank)
 
-    def _rank(self, room: NodeEntry) -> Rank:
-        node = room.node
+    def _rank(self, entry: NodeEntry) -> Rank:
+        node = entry.node
         assert node is not None
         taints = sum(1 for _ in untolerated(self._pod, node, ("PreferNoSchedule",)))
         preferred = self._pod.spec.affinity.node_affinity.preferred
         liked = sum(each.weight for each in preferred if term_matches(each.preference, node))
-        return (taints, -liked, _use(self._requests, room), room.name)
+        return (taints, -liked, _use(self._requests, entry), entry.name)
 
     def best_first(self) -> Generator[Rank, None, None]:
         """The nodes that would do, as far as they and their own pods are concerned."""
@@ -108,15 +108,15 @@ class ScoringView:
                 heappush(self._heap, rank)
 
 
-def _use(requests: Amounts, room: NodeEntry) -> int:
+def _use(requests: Amounts, entry: NodeEntry) -> int:
     """How much of cpu and memory would be in use, in hundredths of a percent of both together."""
-    assert room.node is not None
-    has = room.node.status.allocatable
+    assert entry.node is not None
+    has = entry.node.status.allocatable
     use = 0
     for name in ("cpu", "memory"):
         amount = has.get(name, 0)
         if amount:
-            use += 10_000 * (room.used.get(name, 0) + requests.get(name, 0)) // amount
+            use += 10_000 * (entry.used.get(name, 0) + requests.get(name, 0)) // amount
     return use
 
 
@@ -155,9 +155,9 @@ class PodWeights:
     def __bool__(self) -> bool:
         return bool(self._near or self._spreads)
 
-    def rank(self, rank: Rank, room: NodeEntry) -> tuple[int, int, int, int, str]:
+    def rank(self, rank: Rank, entry: NodeEntry) -> tuple[int, int, int, int, str]:
         """The rank of the node with what other pods add to it."""
-        labels = room.labels
+        labels = entry.labels
         near = sum(weight * counts.get(labels.get(key, ""), 0) for weight, key, counts in self._near)
         crowd = sum(spread.counts.get(labels.get(spread.key, ""), 0) for spread in self._spreads)
         return (rank[0], rank[1] - near, crowd, rank[2], rank[3])
@@ -166,7 +166,7 @@ class PodWeights:
 def _counts(term: PodAffinityTerm, pod: Pod, places: ClusterIndex) -> dict[str, int]:
     total: dict[str, int] = {}
     for group in groups_meant((term,), pod, places):
-        for value, count in group.domains(term.topology_key, places.rooms).items():
+        for value, count in group.domains(term.topology_key, places.entries).items():
             total[value] = total.get(value, 0) + count
     return total
 
@@ -179,16 +179,16 @@ def choose(
     good: list[tuple[Rank, NodeEntry]] = []
     nodes = view.best_first()
     for rank in nodes:
-        room = question.places.rooms[rank[3]]
-        why = tuple(question.wide_refusals(room))
+        entry = question.places.entries[rank[3]]
+        why = tuple(question.wide_refusals(entry))
         if why:
-            refused[room.name] = why
+            refused[entry.name] = why
             continue
-        good.append((rank, room))
+        good.append((rank, entry))
         if not wishes or len(good) >= SAMPLE:
             break
     nodes.close()
     if not good:
         return None, refused
-    best = min(wishes.rank(rank, room) for rank, room in good)
+    best = min(wishes.rank(rank, entry) for rank, entry in good)
     return best[4], {}

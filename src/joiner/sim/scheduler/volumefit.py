@@ -55,15 +55,15 @@ def is_bound(key: Key, places: ClusterIndex) -> bool:
     return claim is not None and claim.status.phase == BOUND and claim.spec.volume_name in places.volumes
 
 
-def volume_refusals(pod: Pod, room: NodeEntry, places: ClusterIndex) -> Iterator[str]:
+def volume_refusals(pod: Pod, entry: NodeEntry, places: ClusterIndex) -> Iterator[str]:
     """Why the volumes keep the pod off the node."""
     claims = claims_of(pod)
     if not claims:
         return
-    assert room.node is not None
-    if not all(_reaches(key, room.node, places) for key in claims):
+    assert entry.node is not None
+    if not all(_reaches(key, entry.node, places) for key in claims):
         yield VOLUME_ELSEWHERE
-    if _too_many_volumes(claims, room, places):
+    if _too_many_volumes(claims, entry, places):
         yield TOO_MANY_VOLUMES
 
 
@@ -77,19 +77,19 @@ def _reaches(key: Key, node: Node, places: ClusterIndex) -> bool:
         return volume is not None and (
             required is None or any(term_matches(term, node) for term in required.node_selector_terms)
         )
-    selected = places.rooms.get(claim.metadata.annotations.get(SELECTED_NODE, ""))
+    selected = places.entries.get(claim.metadata.annotations.get(SELECTED_NODE, ""))
     if selected is not None and selected.node is not None and selected.name != node.name:
         return False
     storage_class = class_of(claim.spec.storage_class_name, places.classes)
     return storage_class is not None and allows(storage_class, node.metadata.labels)
 
 
-def _too_many_volumes(claims: tuple[Key, ...], room: NodeEntry, places: ClusterIndex) -> bool:
-    csi = places.drivers.get(room.name)
+def _too_many_volumes(claims: tuple[Key, ...], entry: NodeEntry, places: ClusterIndex) -> bool:
+    csi = places.drivers.get(entry.name)
     limits = {each.name: each.allocatable.count for each in csi.spec.drivers} if csi is not None else {}
     if not limits:
         return False
-    there = {key for lodger in room.with_claims.values() for key in lodger.claims}
+    there = {key for pod_entry in entry.with_claims.values() for key in pod_entry.claims}
     count: dict[str, int] = {}
     for key in sorted({*there, *claims}):
         driver = _driver(key, places)

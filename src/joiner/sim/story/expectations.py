@@ -88,10 +88,10 @@ class Judge:
         yield from self._about_machines(wanted)
 
     def _about_machines(self, wanted: Expectation) -> Iterator[str]:
-        room = self._world.cloud.machines
-        if wanted.machines is not None and (machines := len(room.alive())) != wanted.machines:
+        known = self._world.cloud.machines
+        if wanted.machines is not None and (machines := len(known.alive())) != wanted.machines:
             yield f"the cloud runs {counted(machines, 'machine')}, not {wanted.machines}"
-        if wanted.reboots is not None and (reboots := room.reboots()) != wanted.reboots:
+        if wanted.reboots is not None and (reboots := known.reboots()) != wanted.reboots:
             yield f"machines came back from {counted(reboots, 'restart')}, not {wanted.reboots}"
         below = wanted.cost_per_hour_below
         if below is not None and self._cost() >= below:

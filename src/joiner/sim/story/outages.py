@@ -5,7 +5,7 @@ from typing import Final
 
 from joiner.cloud.errors import Transient
 from joiner.kube.errors import Unreachable
-from joiner.sim.apiserver.client import Call, NoMeddler
+from joiner.sim.apiserver.client import Call, NoInterceptor
 
 API: Final = "api"
 
@@ -19,7 +19,7 @@ CALLS: Final[Mapping[str, frozenset[str]]] = {
 """What a story calls them, and which calls are meant."""
 
 
-class ApiOutages(NoMeddler):
+class ApiOutages(NoInterceptor):
     """Stands between the API server and the controllers."""
 
     down = 0

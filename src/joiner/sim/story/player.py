@@ -83,8 +83,8 @@ class _Telling:
             habits=NodeTiming(
                 joins_s=(cloud.boot.seconds,) * 2, ready_s=(cloud.ready.seconds,) * 2, prepares_s=cloud.prepare.seconds
             ),
-            meddler=outages.api,
-            cloud_meddler=outages,
+            interceptor=outages.api,
+            cloud_interceptor=outages,
             open_account=ec2.open_account(story.given) if ec2.is_meant(story.given) else None,
         )
         pods = WorkloadPods(self.world.server)

@@ -50,7 +50,7 @@ class Ec2Face:
         if problem := self.judge(service, operation, parameters, None):
             raise AwsError("InvalidParameter", problem)
         cloud, word = self.account.cloud, WORDS.get(operation, "other")
-        await self._way(word, cloud.meddler.before)
+        await self._way(word, cloud.interceptor.before)
         self.before(operation, parameters)
         known = _OPERATIONS.get((service, operation))
         if known is None:
@@ -65,18 +65,18 @@ class Ec2Face:
         answer = known(self.account, parameters)
         self.judge(service, operation, parameters, answer)
         cloud.trace.record(cloud.clock.monotonic(), "cloud", operation, "call", _about(parameters))
-        await self._way(word, cloud.meddler.after)
+        await self._way(word, cloud.interceptor.after)
         self.after(operation, parameters)
         return answer
 
-    async def _way(self, word: str, meddle: Callable[[str, str], float]) -> None:
+    async def _way(self, word: str, intercept: Callable[[str, str], float]) -> None:
         """Half of the way there and back; it takes its time, and may lead nowhere."""
         cloud = self.account.cloud
         usual = cloud.random.uniform(*cloud.pace.call_s) if word == "create" else self.account.timing.call
         try:
-            more = meddle(word, "")
+            more = intercept(word, "")
         except Transient as error:
-            there = meddle == cloud.meddler.before
+            there = intercept == cloud.interceptor.before
             raise AwsError("RequestLimitExceeded" if there else "Unreachable", str(error)) from None
         await asyncio.sleep(usual / 2 + more)
 
