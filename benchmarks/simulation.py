@@ -78,7 +78,7 @@ def _played(story: dict[str, Any], look: Callable[[float, World], None]) -> dict
     most = [0, 0]
 
     def progress(now: float, world: World) -> None:
-        counts = len(world.server.shelf(Node).objects), len(world.server.shelf(Pod).objects)
+        counts = len(world.server.store(Node).objects), len(world.server.store(Pod).objects)
         most[:] = map(max, most, counts)
         look(now, world)
 

@@ -32,23 +32,13 @@ def refused(plan: Plan) -> set[str]:
 
 @SOME
 @given(scenarios())
-def test_without_what_is_blamed_the_pod_is_placed(scenario: Json) -> None:
+def test_without_what_is_blamed_the_pod_is_placed_and_so_it_is_when_users_do_what_is_advised(scenario: Json) -> None:
     problem = question(scenario)
     plan = schedule(problem)
 
     for name in sorted(refused(plan))[:2]:
-        for each in blame(problem, plan, name).blames[:4]:
-            assert name not in refused(schedule(lifted(problem, name, each)))
-
-
-@SOME
-@given(scenarios())
-def test_whoever_does_by_hand_what_is_advised_gets_the_pod_placed(scenario: Json) -> None:
-    problem = question(scenario)
-    plan = schedule(problem)
-
-    for name in sorted(refused(plan))[:2]:
-        for each in blame(problem, plan, name).blames[:6]:
+        for number, each in enumerate(blame(problem, plan, name).blames[:6]):
+            assert number >= 4 or name not in refused(schedule(lifted(problem, name, each)))
             assert name not in refused(schedule(question(edited(scenario, name, each.constraints)))), str(each)
 
 

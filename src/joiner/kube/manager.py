@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from joiner.kube.client import Key
 from joiner.kube.controller import AT_WORK, Change, Controller, Watch
@@ -109,13 +109,6 @@ class _Running:
         return wake
 
 
-class Depth(NamedTuple):
-    """How much waits at a controller."""
-
-    controller: str
-    waiting: int
-
-
 class Manager:
     """Runs controllers over shared caches until it is cancelled."""
 
@@ -151,7 +144,3 @@ class Manager:
             for running in self._running:
                 running.close()
             await self._tasks.close()
-
-    def depths(self) -> tuple[Depth, ...]:
-        """How many keys wait at each controller."""
-        return tuple(Depth(each.controller.name, len(each.queue)) for each in self._running)

@@ -36,8 +36,8 @@ HANDLED = {
 
 def offered(world: LifeWorld) -> bool:
     """Whether the offering that the claim's machine was bought as is offered to the next one."""
-    own, shelf = world.claim().metadata.labels, world.cloud.shelf(world.server.get(KWOKNodeClass, "default"))
-    types = world.provider.unavailable.apply(tuple(shelf.values()))
+    own, sold = world.claim().metadata.labels, world.cloud.types_sold(world.server.get(KWOKNodeClass, "default"))
+    types = world.provider.unavailable.apply(tuple(sold.values()))
     (found,) = (each for each in types if each.name == own[labels.INSTANCE_TYPE])
     return any(
         (each.zone, each.capacity_type) == (own[labels.ZONE], own[labels.CAPACITY_TYPE]) and each.available != 0

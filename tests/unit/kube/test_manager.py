@@ -258,21 +258,3 @@ def test_a_bug_outside_of_reconciling_ends_the_manager() -> None:
             await manager.run()
 
     served(test)
-
-
-def test_a_manager_says_how_much_waits() -> None:
-    class One(Writing):
-        workers = 1
-
-    async def test(world: Served) -> None:
-        world.server.load([node(f"n-{number}") for number in range(5)])
-        manager = Manager(Informers(world.client), [One(world, takes_s=10)], lambda *_: None)
-        tasks = Tasks()
-        tasks.start("manager", manager.run())
-        await asyncio.sleep(15)
-        waiting = manager.depths()
-        await tasks.close()
-
-        assert [(each.controller, each.waiting) for each in waiting] == [("writing", 3)]
-
-    served(test)

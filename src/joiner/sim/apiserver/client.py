@@ -197,7 +197,7 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
 
     def __init__(self, client: SimClient, kind: type[K], version: str) -> None:
         self._client = client
-        self._shelf = client.server.shelf(kind)
+        self._store = client.server.store(kind)
         self._call = Call(client.actor, "watch", kind, Key("", ""))
         self._version = version
         self._place = -1
@@ -208,14 +208,14 @@ class WatchStream(AsyncIterator[WatchEvent[K]]):
         """The next event, when it comes."""
         if self._place < 0:
             await self._client.travel(self._client.interceptor.before(self._call))
-            self._place = self._farthest = self._shelf.place_after(int(self._version))
-            self._hangups = self._shelf.hangups
-        while (entry := self._shelf.at(self._place)) is None:
-            await self._shelf.more()
-            if self._shelf.hangups != self._hangups:
+            self._place = self._farthest = self._store.place_after(int(self._version))
+            self._hangups = self._store.hangups
+        while (entry := self._store.at(self._place)) is None:
+            await self._store.more()
+            if self._store.hangups != self._hangups:
                 break
             await self._client.travel()  # what happens while one event is on its way comes with it
-        if entry is None or self._shelf.hangups != self._hangups:
+        if entry is None or self._store.hangups != self._hangups:
             raise StopAsyncIteration
         self._place += 1
         if self._place > self._farthest:  # what is told again is not changed again

@@ -70,21 +70,21 @@ class ApiServer:
         self._clients = 0
         self._history = history
         self._bookmark_every = bookmark_every
-        self._shelves: dict[type[KubeObject], ObjectStore[Any]] = {}
+        self._stores: dict[type[KubeObject], ObjectStore[Any]] = {}
         self._garbage = OwnerGarbageCollector(self)
         self._budgets = Budgets(self)
 
-    def shelf(self, kind: type[K]) -> ObjectStore[K]:
+    def store(self, kind: type[K]) -> ObjectStore[K]:
         """Where the objects of a kind are."""
-        shelf: Any = self._shelves.get(kind)
-        if shelf is None:
-            shelf = self._shelves[kind] = ObjectStore(kind, self._history)
-        return shelf  # type: ignore[no-any-return]
+        store: Any = self._stores.get(kind)
+        if store is None:
+            store = self._stores[kind] = ObjectStore(kind, self._history)
+        return store  # type: ignore[no-any-return]
 
     def find(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object, if there is one."""
         key: Any = (namespace, name)  # as good as a key, and made sooner
-        return self.shelf(kind).objects.get(key)
+        return self.store(kind).objects.get(key)
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K:
         """The object. Raises NotFound."""
@@ -95,7 +95,7 @@ class ApiServer:
 
     def objects(self, kind: type[K]) -> Iterable[K]:
         """All objects of a kind, the oldest first."""
-        return self.shelf(kind).objects.values()
+        return self.store(kind).objects.values()
 
     def list(
         self,
@@ -107,17 +107,17 @@ class ApiServer:
         version: int | None = None,
     ) -> Listing[K]:
         """The objects that are chosen, by key; with a version as they were then, as far back as is remembered."""
-        objects, as_of = self.shelf(kind).objects, self.version
+        objects, as_of = self.store(kind).objects, self.version
         if version is not None and version < self.version:
-            objects, as_of = self.shelf(kind).as_of(version, self.version)
+            objects, as_of = self.store(kind).as_of(version, self.version)
         found = chosen(objects, namespace, labels, fields)
         return Listing(found, str(as_of))
 
     def create(self, actor: str, thing: K) -> K:
         """Let an object in."""
         thing = as_written(self._named(thing))
-        shelf = self.shelf(type(thing))
-        if key_of(thing) in shelf.objects:
+        store = self.store(type(thing))
+        if key_of(thing) in store.objects:
             raise AlreadyExists(f"{thing.kind} {key_of(thing)} already exists")
         return self._born(actor, admission.fresh(thing))
 
@@ -263,8 +263,8 @@ class ApiServer:
 
     def hang_up(self, kind: type[KubeObject] | None = None) -> None:
         """End every watch, or every watch of one kind."""
-        for shelf in [self.shelf(kind)] if kind is not None else tuple(self._shelves.values()):
-            shelf.hang_up()
+        for store in [self.store(kind)] if kind is not None else tuple(self._stores.values()):
+            store.hang_up()
 
     def write_status(self, actor: str, before: K, after: K) -> None:
         """For the parts of the server that keep a status themselves."""
@@ -275,7 +275,7 @@ class ApiServer:
     ) -> K:
         self.version += 1
         after = replace(after, metadata=replace(after.metadata, resource_version=str(self.version), **metadata))
-        self.shelf(type(after)).put(self.version, happening_of(before), after)
+        self.store(type(after)).put(self.version, happening_of(before), after)
         self._told(verb, actor, after, difference(before, after) if detail is None else detail)
         self._heard(Write(actor, verb, before, after))
         return after
@@ -283,7 +283,7 @@ class ApiServer:
     def _remove(self, actor: str, thing: K, before: K | None = None) -> None:
         self.version += 1
         last = replace(thing, metadata=replace(thing.metadata, resource_version=str(self.version)))
-        self.shelf(type(last)).put(self.version, DELETED, last)
+        self.store(type(last)).put(self.version, DELETED, last)
         self._told("remove", actor, last, "")
         self._heard(Write(actor, "remove", before or last, None))
 
@@ -296,8 +296,8 @@ class ApiServer:
         for observer in self.observers:
             observer(write)
         if self.version % self._bookmark_every == 0:
-            for shelf in self._shelves.values():
-                shelf.bookmark(self.version)
+            for store in self._stores.values():
+                store.bookmark(self.version)
 
     def client(self, actor: str, latency_s: Latency | None = None, interceptor: Interceptor | None = None) -> SimClient:
         """A client for an actor of that name, as every actor has one of its own."""

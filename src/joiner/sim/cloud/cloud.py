@@ -120,17 +120,13 @@ class PretendCloud:
         """What nodes wait for before they are registered."""
         self.unlisted_s = 0.0
         """How long the cloud does not tell of a machine that was bought: its lists are behind."""
-        self._fates: list[DefectRule] = []
+        self._defect_rules: list[DefectRule] = []
         self._devices: list[Device] = []
         self._cancelled: dict[str, None] = {}
         self._past: dict[str, datetime] = {}
-        self._shelves: dict[str, tuple[tuple[int, str, Kubelet], dict[str, InstanceType]]] = {}
+        self._types_sold: dict[str, tuple[tuple[int, str, Kubelet], dict[str, InstanceType]]] = {}
 
     # -- what a story does to it ----------------------------------------------------------------------------------
-
-    def set_price(self, price: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
-        """A lot of the market has this price from now on."""
-        self.market.set_price(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type), price)
 
     def scale_price(self, share: float, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot of the market costs this share of what the catalogue says."""
@@ -143,10 +139,6 @@ class PretendCloud:
     def restore(self, *, instance_type: str = "", zone: str = "", capacity_type: str = "") -> None:
         """A lot that was withdrawn is sold again."""
         self.market.restore(MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type))
-
-    def add_type(self, instance_type: InstanceType) -> None:
-        """A new type is sold to every class."""
-        self.market.add(instance_type)
 
     def limit(
         self,
@@ -162,13 +154,13 @@ class PretendCloud:
         lot = MarketSlice(instance_type=instance_type, zone=zone, capacity_type=capacity_type)
         self.market.limit(Scarcity(lot=lot, count=count, since=since, until=until))
 
-    def destine(self, fate: DefectRule) -> None:
-        """Something will happen to the next machines. Of two fates the first one that fits strikes."""
-        self._fates.append(fate)
+    def add_defect_rule(self, rule: DefectRule) -> None:
+        """Something will happen to the next machines. Of two rules the first one that fits strikes."""
+        self._defect_rules.append(rule)
 
     def spare(self) -> None:
         """Whatever was to happen to the next machines will not."""
-        self._fates.clear()
+        self._defect_rules.clear()
 
     def equip(self, device: Device) -> None:
         """The machines of a lot have a device from now on."""
@@ -196,17 +188,17 @@ class PretendCloud:
 
     # -- what doors ask -------------------------------------------------------------------------------------------
 
-    def shelf(self, node_class: KWOKNodeClass) -> Mapping[str, InstanceType]:
+    def types_sold(self, node_class: KWOKNodeClass) -> Mapping[str, InstanceType]:
         """The types of a class as the market has them, by name, without reservations.
 
         The same objects until something changes.
         """
         source = (self.market.version, node_class.spec.instance_types, node_class.spec.kubelet)
-        known = self._shelves.get(node_class.name)
+        known = self._types_sold.get(node_class.name)
         if known is not None and known[0] == source:
             return known[1]
         types = {each.name: each for each in reserve(self.market.apply(supply.catalogue(node_class).types), ())}
-        self._shelves[node_class.name] = (source, types)
+        self._types_sold[node_class.name] = (source, types)
         return types
 
     def reservations(self, node_class: KWOKNodeClass) -> tuple[Reservation, ...]:
@@ -243,10 +235,10 @@ class PretendCloud:
         known = self.machines.of_claim(claim.metadata.uid)
         if known is not None:
             return Sale(known, ())
-        shelf, reservations = self.shelf(node_class), self.reservations(node_class)
+        sold, reservations = self.types_sold(node_class), self.reservations(node_class)
         dry: list[tuple[str, Offering]] = []
         for option in options:
-            instance_type = shelf.get(option.name)
+            instance_type = sold.get(option.name)
             types = reserve((instance_type,), reservations) if instance_type is not None else ()
             found = supply.offered({each.name: each for each in types}, option)
             if found is None:
@@ -265,11 +257,11 @@ class PretendCloud:
         return Sale(None, tuple(dry))
 
     def _tell_wish(self, claim: NodeClaim, node_class: KWOKNodeClass, options: Sequence[Option]) -> None:
-        shelf = self.shelf(node_class)
+        sold = self.types_sold(node_class)
         known = tuple(
             {**instance_type.requirements.labels(), **option.offering.requirements.labels()}
             for option in options
-            if (instance_type := shelf.get(option.name)) is not None
+            if (instance_type := sold.get(option.name)) is not None
         )
         for watcher in self.asked:
             watcher(claim, known)
@@ -326,16 +318,16 @@ class PretendCloud:
         return made
 
     def _birth(self, way: tuple[str, str, str], pool: str) -> MachineDefects:
-        for place, fate in enumerate(self._fates):
-            if fate.lot.holds(*way) and fate.pool in ("", pool):
-                if fate.times is not None:
-                    self._fates[place : place + 1] = [_once_less(fate)] if fate.times > 1 else []
-                return fate.birth
+        for place, rule in enumerate(self._defect_rules):
+            if rule.lot.holds(*way) and rule.pool in ("", pool):
+                if rule.times is not None:
+                    self._defect_rules[place : place + 1] = [_once_less(rule)] if rule.times > 1 else []
+                return rule.birth
         return MachineDefects()
 
 
-def _once_less(fate: DefectRule) -> DefectRule:
-    return DefectRule(birth=fate.birth, lot=fate.lot, pool=fate.pool, times=(fate.times or 0) - 1)
+def _once_less(rule: DefectRule) -> DefectRule:
+    return DefectRule(birth=rule.birth, lot=rule.lot, pool=rule.pool, times=(rule.times or 0) - 1)
 
 
 def allocatable(instance_type: InstanceType) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """How the market of the pretend cloud changes during a run: prices, what is sold and where, and how much there is of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from joiner.catalog.market import InstanceType, Offering
@@ -43,12 +43,8 @@ class Scarcity(Value):
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
 
-class _Tag(Value):
-    """A change of price: a new one, or a share of the catalogue's."""
-
-    lot: MarketSlice
-    price: float | None = None
-    share: float = 1.0
+Way = tuple[str, str, str]
+"""Instance type, zone and capacity type; empty for any."""
 
 
 class SimulatedMarket:
@@ -57,27 +53,20 @@ class SimulatedMarket:
     def __init__(self) -> None:
         self.version = 0
         self.scarcities: tuple[Scarcity, ...] = ()
-        self._tags: dict[tuple[str, str, str], _Tag] = {}
-        self._withdrawn: dict[tuple[str, str, str], MarketSlice] = {}
-        self._added: dict[str, InstanceType] = {}
+        self._shares: dict[Way, tuple[MarketSlice, float]] = {}
+        """Which part of the catalogue's price is asked for a lot; the last one that fits counts."""
+        self._withdrawn: dict[Way, MarketSlice] = {}
 
     @property
     def repriced(self) -> bool:
         """Whether any price has changed since the beginning."""
-        return bool(self._tags)
-
-    def set_price(self, lot: MarketSlice, price: float) -> None:
-        """A lot has this price from now on."""
-        self._tag(_Tag(lot=lot, price=price))
+        return bool(self._shares)
 
     def scale_price(self, lot: MarketSlice, share: float) -> None:
         """A lot costs this share of what the catalogue says."""
-        self._tag(_Tag(lot=lot, share=share))
-
-    def _tag(self, tag: _Tag) -> None:
-        key = _key(tag.lot)
-        self._tags.pop(key, None)  # what was said last holds over what was said before
-        self._tags[key] = tag
+        key = _key(lot)
+        self._shares.pop(key, None)  # what was said last holds over what was said before
+        self._shares[key] = (lot, share)
         self.version += 1
 
     def withdraw(self, lot: MarketSlice) -> None:
@@ -90,11 +79,6 @@ class SimulatedMarket:
         if self._withdrawn.pop(_key(lot), None) is not None:
             self.version += 1
 
-    def add(self, instance_type: InstanceType) -> None:
-        """A new type is sold, in place of one of the same name if there is one."""
-        self._added[instance_type.name] = instance_type
-        self.version += 1
-
     def limit(self, scarcity: Scarcity) -> None:
         """There is only so much of a lot. Buyers find out when they buy."""
         self.scarcities = (*self.scarcities, scarcity)
@@ -104,7 +88,7 @@ class SimulatedMarket:
         instance_type: str,
         zone: str,
         capacity_type: str,
-        running: Mapping[tuple[str, str, str], int],
+        running: Mapping[Way, int],
         now: datetime,
     ) -> bool:
         """Whether one more machine can be had."""
@@ -121,31 +105,27 @@ class SimulatedMarket:
 
     def price(self, instance_type: str, zone: str, capacity_type: str, usual: float) -> float:
         """What a way to buy a type costs now, which costs so much in the catalogue."""
-        for tag in reversed(tuple(self._tags.values())):
-            if tag.lot.holds(instance_type, zone, capacity_type):
-                return tag.price if tag.price is not None else usual * tag.share
-        return usual
+        return usual * _share(self._shares.values(), instance_type, zone, capacity_type)
 
     def apply(self, types: Iterable[InstanceType]) -> tuple[InstanceType, ...]:
-        """The types of the catalogue as the market has them now, in their order; new ones come last."""
-        listed = {**{each.name: each for each in types}, **self._added}
-        changed = (self._changed(each) for each in listed.values())
+        """The types of the catalogue as the market has them now, in their order."""
+        changed = (self._changed(each) for each in types)
         return tuple(each for each in changed if each.offerings)
 
     def _changed(self, instance_type: InstanceType) -> InstanceType:
         name = instance_type.name
-        tags = [tag for tag in self._tags.values() if tag.lot.instance_type in ("", name)]
+        shares = [(lot, share) for lot, share in self._shares.values() if lot.instance_type in ("", name)]
         withdrawn = [lot for lot in self._withdrawn.values() if lot.instance_type in ("", name)]
-        if not tags and not withdrawn:
+        if not shares and not withdrawn:
             return instance_type
         sold = (o for o in instance_type.offerings if not any(lot.holds(name, *_way(o)) for lot in withdrawn))
-        offerings = tuple(_priced(name, offering, tags) for offering in sold)
+        offerings = tuple(_priced(name, offering, shares) for offering in sold)
         if len(offerings) == len(instance_type.offerings):
             return replace(instance_type, offerings=offerings)
         return replace(instance_type, offerings=offerings, requirements=_narrowed(instance_type, offerings))
 
 
-def _key(lot: MarketSlice) -> tuple[str, str, str]:
+def _key(lot: MarketSlice) -> Way:
     return lot.instance_type, lot.zone, lot.capacity_type
 
 
@@ -153,12 +133,13 @@ def _way(offering: Offering) -> tuple[str, str]:
     return offering.zone, offering.capacity_type
 
 
-def _priced(name: str, offering: Offering, tags: list[_Tag]) -> Offering:
-    for tag in reversed(tags):
-        if tag.lot.holds(name, *_way(offering)):
-            usual = offering.price
-            return replace(offering, price=tag.price if tag.price is not None or usual is None else usual * tag.share)
-    return offering
+def _share(shares: Collection[tuple[MarketSlice, float]], *way: str) -> float:
+    return next((share for lot, share in reversed([*shares]) if lot.holds(*way)), 1.0)
+
+
+def _priced(name: str, offering: Offering, shares: Collection[tuple[MarketSlice, float]]) -> Offering:
+    share = _share(shares, name, *_way(offering))
+    return offering if offering.price is None or share == 1.0 else replace(offering, price=offering.price * share)
 
 
 def _narrowed(instance_type: InstanceType, offerings: tuple[Offering, ...]) -> Requirements:

@@ -96,10 +96,10 @@ class PretendProvider:
         return await self._call("types", node_class.name, lambda: self.unavailable.apply(self._types(node_class)))
 
     def _types(self, node_class: KWOKNodeClass) -> tuple[InstanceType, ...]:
-        shelf, reservations = self._cloud.shelf(node_class), self._cloud.reservations(node_class)
-        concerned = sorted({each.instance_type for each in reservations} & shelf.keys())
-        changed = {each.name: each for each in reserve((shelf[name] for name in concerned), reservations)}
-        return tuple(changed.get(name, each) for name, each in shelf.items())
+        sold, reservations = self._cloud.types_sold(node_class), self._cloud.reservations(node_class)
+        concerned = sorted({each.instance_type for each in reservations} & sold.keys())
+        changed = {each.name: each for each in reserve((sold[name] for name in concerned), reservations)}
+        return tuple(changed.get(name, each) for name, each in sold.items())
 
     def details(self, pool: NodePool) -> Details:
         """Where the catalogue comes from, and how every reservation stands."""
@@ -107,7 +107,7 @@ class PretendProvider:
         room = self._cloud.machines
         used = {each.id: room.in_reservation(each.id) for each in node_class.spec.capacity_reservations}
         held = supply.reservations(node_class, used)
-        known = standings(self._cloud.shelf(node_class).values(), held, self._cloud.clock.now())
+        known = standings(self._cloud.types_sold(node_class).values(), held, self._cloud.clock.now())
         return Details(sources=supply.origin(node_class).sources, reservations=known)
 
     def _ready(self, pool: NodePool) -> KWOKNodeClass:
@@ -165,7 +165,7 @@ class PretendProvider:
         node_class = self._node_classes.get(KWOKNodeClass, claim.spec.node_class_ref.name)
         own = claim.metadata.labels
         name, zone, kind = (own.get(key, "") for key in (labels.INSTANCE_TYPE, labels.ZONE, labels.CAPACITY_TYPE))
-        found = None if node_class is None else self._cloud.shelf(node_class).get(name)
+        found = None if node_class is None else self._cloud.types_sold(node_class).get(name)
         for offering in found.offerings if found is not None else ():
             if (offering.zone, offering.capacity_type) == (zone, kind):
                 self.unavailable.mark(name, offering)

@@ -258,7 +258,7 @@ class _Hunt:
         while self._loop.time() < RIGHT_S:
             await asyncio.sleep(5.0)
             if self._loop.time() >= FAULTS_S:
-                self.world.cloud.spare()  # fate strikes the next machines, which may be bought only now
+                self.world.cloud.spare()  # rules about the next machines, which may be bought only now
                 self._end_reservations()
             self._look()
             if violations:
@@ -317,8 +317,8 @@ class _Hunt:
             self._found("outside of any task", error)
         server = self.world.server
         self._most = [
-            max(self._most[0], len(server.shelf(Node).objects)),
-            max(self._most[1], len(server.shelf(Pod).objects)),
+            max(self._most[0], len(server.store(Node).objects)),
+            max(self._most[1], len(server.store(Pod).objects)),
         ]
 
     def _counted(self) -> dict[str, int]:

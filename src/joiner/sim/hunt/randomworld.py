@@ -42,7 +42,7 @@ BUDGETS: Final[tuple[tuple[dict[str, Any], ...], ...]] = (
 )
 """The disruption budgets that a pool may have."""
 BUSY: Final = 75 * MINUTE
-"""So long people and fate do things."""
+"""So long users edit and mishaps happen."""
 PODS_SCALED: Final = 160
 """So many pods all Deployments together are scaled to: a world has a few dozen nodes at most."""
 ZONES: Final = ("a", "b", "c")
@@ -151,7 +151,7 @@ class _Maker:
         )
         pools = tuple(_moved(pool, self._moves, on=consolidates) for pool in self._pools())
         given = Given(nodepools=pools, reservations=tuple(self._reservations()))
-        steps = [*self._workloads(), *self._changes(), *self._fate(given.reservations), *self._restarts()]
+        steps = [*self._workloads(), *self._changes(), *self._mishaps(given.reservations), *self._restarts()]
         steps += [*self._buffer(), *self._static_sizes()]
         if consolidates:
             at = Duration(int(self._moves.uniform(5 * MINUTE, 20 * MINUTE) * 1000) * 1_000_000)
@@ -344,9 +344,9 @@ class _Maker:
             at=at, step=Apply(apply=_buffer({"podTemplateRef": {"name": "like"}, "replicas": draw.randint(2, 6)}))
         )
 
-    # -- fate -------------------------------------------------------------------------------------------------------
+    # -- mishaps -------------------------------------------------------------------------------------------------------
 
-    def _fate(self, reservations: tuple[ReservationWords, ...]) -> Iterator[Timed]:
+    def _mishaps(self, reservations: tuple[ReservationWords, ...]) -> Iterator[Timed]:
         draw = self._random
         for _ in range(draw.randint(0, 3)):
             slice_ = MarketWords(

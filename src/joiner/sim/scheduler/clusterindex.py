@@ -148,7 +148,7 @@ class Needs(NamedTuple):
 class PodEntry:
     """A pod on a node, with what it takes there."""
 
-    __slots__ = ("claims", "group", "pod", "ports", "requests", "room")
+    __slots__ = ("claims", "entry", "group", "pod", "ports", "requests")
 
     def __init__(self, pod: Pod, entry: "NodeEntry", group: PodGroup, needs: "Needs") -> None:
         self.pod = pod

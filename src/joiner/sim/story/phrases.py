@@ -89,10 +89,10 @@ def sentence(step: Any) -> str:
     return ""
 
 
-def _sort(shelf: MarketWords) -> str:
+def _sort(part: MarketWords) -> str:
     """The machines of a market slice."""
-    what = " ".join(part for part in (shelf.capacity_type, shelf.instance_type, "machines") if part)
-    return f"{what} in {shelf.zone}" if shelf.zone else what
+    what = " ".join(part for part in (part.capacity_type, part.instance_type, "machines") if part)
+    return f"{what} in {part.zone}" if part.zone else what
 
 
 def _while(lasts: Duration | None) -> str:

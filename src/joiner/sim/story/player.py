@@ -135,10 +135,8 @@ class _Telling:
         """What the cloud has from the beginning."""
         cloud = self.world.cloud
         cloud.unlisted_s = words.unlisted.seconds
-        for shelf in words.shelves:
-            cloud.limit(
-                shelf.count, instance_type=shelf.instance_type, zone=shelf.zone, capacity_type=shelf.capacity_type
-            )
+        for part in words.shelves:
+            cloud.limit(part.count, instance_type=part.instance_type, zone=part.zone, capacity_type=part.capacity_type)
         for each in words.devices:
             lot = MarketSlice(instance_type=each.instance_type)
             cloud.equip(Device(lot, each.resource, each.count * MILLI, each.after.seconds))

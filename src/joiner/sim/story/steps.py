@@ -188,7 +188,7 @@ class StepRunner:
             node, replace(node, status=replace(node.status, conditions=(*others, told)))
         )
 
-    # -- fate -----------------------------------------------------------------------------------------------------
+    # -- mishaps -----------------------------------------------------------------------------------------------------
 
     async def _restart(self, step: Restart) -> None:
         if not step.away:
@@ -220,7 +220,7 @@ class StepRunner:
         elif isinstance(step, OtherCluster | PublishImages):
             self._befall_account(step, now)
         elif isinstance(step, NeverJoin):
-            cloud.destine(DefectRule(birth=MachineDefects(never_joins=True), times=step.never_join))
+            cloud.add_defect_rule(DefectRule(birth=MachineDefects(never_joins=True), times=step.never_join))
         elif isinstance(step, Reclaim):
             for machine in self._chosen(step.reclaim, step.nodepool, "be taken back", SPOT):
                 cloud.machines.reclaim(machine.provider_id)
@@ -242,7 +242,7 @@ class StepRunner:
         if held.elsewhere < step.machines:
             self._say(f"reservation {held.id} has room for {held.elsewhere} of {step.machines} machines of others")
 
-    def _chosen(self, number: int, pool: str, fate: str, capacity_type: str = "") -> list[CloudMachine]:
+    def _chosen(self, number: int, pool: str, verb: str, capacity_type: str = "") -> list[CloudMachine]:
         """So many of the machines that run, the oldest first; of all, or of those of a pool or a capacity type."""
         running = [
             each
@@ -251,9 +251,9 @@ class StepRunner:
         ]
         if len(running) < number:
             whose = " ".join(part for part in (capacity_type, "machines", f"of pool {pool}" if pool else "") if part)
-            self._say(f"only {len(running)} of {number} {whose} can {fate}: no more of them run")
+            self._say(f"only {len(running)} of {number} {whose} can {verb}: no more of them run")
         return sorted(running, key=lambda each: (each.launched_at, each.provider_id))[:number]
 
 
-def _lot(shelf: MarketWords) -> dict[str, str]:
-    return {"instance_type": shelf.instance_type, "zone": shelf.zone, "capacity_type": shelf.capacity_type}
+def _lot(part: MarketWords) -> dict[str, str]:
+    return {"instance_type": part.instance_type, "zone": part.zone, "capacity_type": part.capacity_type}

@@ -150,7 +150,7 @@ class Narrator:
         elif by_hand or after is None:
             return
         elif after.metadata.deletion_timestamp and not before.metadata.deletion_timestamp:
-            self.say(f"Joiner lets {after.name} go ({_fate(after)})")
+            self.say(f"Joiner lets {after.name} go ({_why_it_goes(after)})")
 
     def _event(self, event: Event) -> None:
         about = event.involved_object
@@ -231,7 +231,7 @@ class Narrator:
             self.say(f"the machine of {machine.node_name} is gone")
 
 
-def _fate(claim: NodeClaim) -> str:
+def _why_it_goes(claim: NodeClaim) -> str:
     """What a claim came to: its node, or why there is none."""
     if claim.status.node_name:
         return claim.status.node_name
