@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -78,16 +79,22 @@ def in_core(path: Path) -> bool:
     return path.relative_to(SOURCE).parts[0] in CORE
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -95,18 +102,18 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def modules(path: Path) -> Iterator[str]:
-    return (node.module or "" for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom) and not node.level)
+    return (node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom) and not node.level)
 
 
 def calls(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield node.value.id, node.attr
 
 
 def dice_of(path: Path) -> Iterator[str]:
     """What is used of the module random besides the class; a parameter may be called `random`, too."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import) and any(alias.name == "random" for alias in node.names):
             yield from (f"random.{b}" for a, b in calls(path) if a == "random" and b != "Random")
         elif isinstance(node, ast.ImportFrom) and node.module == "random":
@@ -132,7 +139,7 @@ def test_the_core_imports_nothing_that_waits_or_reaches_out(path: Path) -> None:
 def test_the_core_is_plain_functions_without_io(path: Path) -> None:
     built_in = [
         node.func.id
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "print", "input")
     ]
 
@@ -213,7 +220,7 @@ def metaphors(text: str) -> list[str]:
 
 def docstrings(path: Path) -> str:
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return "\n".join(ast.get_docstring(node) or "" for node in ast.walk(tree(path)) if isinstance(node, kinds))
+    return "\n".join(ast.get_docstring(node) or "" for node in nodes(path) if isinstance(node, kinds))
 
 
 @every_file

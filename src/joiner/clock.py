@@ -1,4 +1,4 @@
-"""Time, as the shell sees it: a door that the simulation replaces."""
+"""Time, as the shell sees it: a protocol, which the simulation implements with virtual time."""
 
 import time
 from datetime import UTC, datetime

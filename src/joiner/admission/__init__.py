@@ -1,4 +1,4 @@
-"""Which objects may enter: the schema and rules of our kinds, for an API server as CRDs and offline as a judge.
+"""Which objects an API server accepts: the schema and rules of our kinds, as CRDs and as offline validation.
 
 Both are made from the constraints written beside the fields of the model. Nothing here reads files or calls a server.
 """

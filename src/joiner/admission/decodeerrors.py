@@ -1,4 +1,4 @@
-"""What the decoder could not read, in the words of the judge: which value stands there, and what is allowed."""
+"""What the decoder could not read, in the words of validation: which value stands there, and what is allowed."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The offline judge: everything that is wrong with a document, found with the schema and rules its CRD is made of."""
+"""Offline validation: everything that is wrong with a document, found with the schema and rules its CRD is made of."""
 
 from collections.abc import Mapping
 from typing import Any, Final

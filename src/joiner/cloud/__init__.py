@@ -1,1 +1,1 @@
-"""The provider door and the providers behind it. A provider chooses only among the options it is handed."""
+"""The protocol of providers, and the providers that implement it. A provider chooses only among the options it is handed."""

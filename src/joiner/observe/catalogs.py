@@ -1,4 +1,4 @@
-"""Metrics, by name. Names and labels are an interface: dashboards are built on them.
+"""Metrics of the cache of catalogues. Names and labels are an interface: dashboards are built on them.
 
 Counters that sit on a hot path are kept as plain integers where they are counted, and are only read when they are scraped.
 """

@@ -151,9 +151,9 @@ class Checks:
         before, after = write.before, write.after
         if write.actor == JOINER and before is not None and after is not None and not _serves_the_same(before, after):
             name = after.name
-            for pod_entry in [each for each in self._world.server.objects(Pod) if each.spec.node_name == name]:
-                if not _ended(pod_entry) and pod_entry.metadata.deletion_timestamp is None:
-                    self._placed(pod_entry)
+            for pod in [each for each in self._world.server.objects(Pod) if each.spec.node_name == name]:
+                if not _ended(pod) and pod.metadata.deletion_timestamp is None:
+                    self._placed(pod)
         if write.actor != JOINER or before is None or labels.TERMINATION_FINALIZER not in before.metadata.finalizers:
             return
         if after is None or labels.TERMINATION_FINALIZER not in after.metadata.finalizers:
