@@ -80,7 +80,7 @@ def test_nodes_that_a_pool_has_count_when_its_limit_is_lowered_while_claims_are_
 
         assert len(shop.claims()) == 60
 
-    at_work(test, meddler=lowers)
+    at_work(test, interceptor=lowers)
 
 
 def test_a_plan_counts_claims_that_are_on_their_way_into_the_same_reservation() -> None:
