@@ -320,6 +320,11 @@ DONE = pod("done") + "status: {phase: Succeeded}\n"
         pytest.param("shop/web", "it is a Deployment; did you mean shop/web-0?", id="workload in a namespace"),
         pytest.param("web-00", "no pod web-00 is waiting for a node; did you mean shop/web-0?", id="a slip"),
         pytest.param("other/web", "no pod other/web is waiting for a node", id="another namespace"),
+        pytest.param(
+            "elephant",
+            "elephant is waiting for a node; there are shop/web-0, shop/web-1, shop/web-2",
+            id="nothing like it",
+        ),
         pytest.param("there-0", "there-0 is not waiting for a node: it is on node there already", id="running"),
         pytest.param(
             "gated", "gated is not waiting for a node: it is held back by scheduling gates: budget", id="gated"

@@ -42,6 +42,8 @@ _EFFORT = (
 class _Fraction(click.FloatRange):
     """A number from 0 on. What is no number, or endless, is refused: it would pass every comparison, or none."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, or click's usual complaint."""
         number = float(super().convert(value, param, ctx))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from joiner.admission.problem import nearest
+from joiner.offline.ignored import listed
 from joiner.offline.manifests import Unsound
 from joiner.offline.problem import PlanQuestion, short
 from joiner.scheduling.plan import Plan, PlannedClaim, Refusal, RefusalReason
@@ -87,7 +88,9 @@ def _hint(question: PlanQuestion, name: str, known: Sequence[str]) -> str:
             return f": it is a {kind}; did you mean {short(pod)}?"
     by_name = {pod.partition("/")[2]: pod for pod in reversed(known)}
     near = nearest(name, known) if namespace else by_name.get(nearest(name, by_name) or "")
-    return f"; did you mean {short(near)}?" if near else ""
+    if near:
+        return f"; did you mean {short(near)}?"
+    return f"; there are {listed(map(short, known))}" if known else ""
 
 
 def _costs(question: PlanQuestion, plan: Plan, name: str) -> tuple[Cost, ...]:
