@@ -54,28 +54,28 @@ def promised(
     A claim that names no reservation but may be launched into one, as those of static pools, takes a place where it can.
     """
     key, counts = vocabulary.reservation_id, Counter[str]()
-    free: list[tuple[NodeClaim, Requirements]] = []
+    free: list[NodeClaim] = []
     for each in snapshot.unlaunched if key else ():
         if each.claim is not None and not each.deleting:
-            asked = Requirements.read(each.claim.spec.requirements, vocabulary)
-            named = asked.at(key)
-            if not named.complement and len(named.values) == 1:
-                counts.update(named.values)
-            elif asked.at(labels.CAPACITY_TYPE).has(labels.RESERVED):
-                free.append((each.claim, asked))
+            listed = {w.key: w.values for w in each.claim.spec.requirements if w.operator == "In"}
+            if len(listed.get(key, ())) == 1:
+                counts.update(listed[key])
+            elif labels.RESERVED in listed.get(labels.CAPACITY_TYPE, (labels.RESERVED,)):
+                free.append(each.claim)
     for each in snapshot.nodes if key and stale_since is not None else ():
         reservation = each.claim.metadata.labels.get(key, "") if each.claim is not None and each.launched else ""
         if each.claim is not None and reservation and _launched_after(each.claim, stale_since):
             counts[reservation] += 1
     if free:
-        _take_places(free, key, options, counts)
+        _take_places(free, vocabulary, options, counts)
     return dict(sorted(counts.items()))
 
 
 def _take_places(
-    claims: Iterable[tuple[NodeClaim, Requirements]], key: str, options: Iterable[PoolOption], counts: Counter[str]
+    claims: Iterable[NodeClaim], vocabulary: Vocabulary, options: Iterable[PoolOption], counts: Counter[str]
 ) -> None:
     """Count each claim against the cheapest reservation that it may be launched into and that has a place left."""
+    key = vocabulary.reservation_id
     reserved = sorted(
         {
             (option.pool.spec.template.spec.node_class_ref, offering.requirements): (kind, offering)
@@ -86,7 +86,8 @@ def _take_places(
         }.items(),
         key=lambda found: (found[1][1].cost, found[1][1].requirements.at(key).any() or ""),
     )
-    for claim, asked in claims:
+    for claim in claims if reserved else ():
+        asked = Requirements.read(claim.spec.requirements, vocabulary)
         for (node_class, requirements), (kind, offering) in reserved:
             name = requirements.at(key).any() or ""
             fits = node_class == claim.spec.node_class_ref and requirements.intersects(asked)
