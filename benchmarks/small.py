@@ -19,7 +19,7 @@ from joiner.scheduling.schedule import schedule
 
 QUESTION = "20 to 400 pods: how many seconds of the processor does a plan take?"
 SIZES = (20, 50, 100, 200, 400)
-TURNS = 5
+TURNS = 3
 OURS = [sys.executable, "-m", "benchmarks.small"]
 
 

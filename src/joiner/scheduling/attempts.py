@@ -41,6 +41,7 @@ class Attempts:
         self._reporter = reporter
         self._how = how
         self._pinned = pinned
+        self._favoured: dict[tuple[int, ...], list[FirstFit]] = {}
 
     def all(
         self,
@@ -74,8 +75,17 @@ class Attempts:
             for one, other in zip(turns, by_class, strict=True)
         )
 
-    def favouring(self, order: list[int] | None = None) -> Iterator[FirstFit]:
-        """First fit with each domain as the one to take where several are as good: who joins later decides which is best."""
+    def favouring(self, order: list[int] | None = None) -> list[FirstFit]:
+        """First fit with each domain as the one to take where several are as good: who joins later decides which is best.
+
+        A rescue asks for the same runs again where the order by age and name is the usual one.
+        """
+        asked = tuple(order or self.prepared.queue(by_priority=False, in_turn=False))
+        if asked not in self._favoured:
+            self._favoured[asked] = list(self._favouring(order))
+        return self._favoured[asked]
+
+    def _favouring(self, order: list[int] | None) -> Iterator[FirstFit]:
         for key, domain in self.prepared.domains()[:FAVOURITES] if len(self.problem.pods) <= TINY else ():
             run = Favouring(self.problem, self._effort, self.prepared, order=order)
             run.favour(key, domain)
