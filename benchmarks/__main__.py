@@ -19,6 +19,7 @@ NAMES = (
     "market",
     "families",
     "growth",
+    "flexible",
     "inarow",
     "small",
     "dials",

@@ -1,4 +1,4 @@
-"""How the time for a plan grows: with different services, with replicas of each, with reservations, and with minValues."""
+"""How the time for a plan grows: with the number of different services, with replicas of each, and with reservations."""
 
 import gc
 import json
@@ -17,8 +17,6 @@ SERVICES = 50
 STEPS = (1, 2, 4, 8, 16)
 RESERVATIONS = 200
 TURNS = 5
-FLEXIBLE_PODS = 6_000
-KEYS = (1, 4)
 MIXES = (("benchmark", 5_000), ("deployments", 10_000))
 
 
@@ -51,11 +49,6 @@ def run() -> dict[str, Any]:
         plain, reserved = seconds(document, mixes.with_reservations(document, RESERVATIONS))
         row = {"without": plain, "with": reserved, "ratio": round(reserved / plain, 2)}
         rows["reservations"][document["name"]] = row
-    question = mixes.deployments(FLEXIBLE_PODS)
-    without, *flexible = seconds(question, *(mixes.with_min_values(question, keys) for keys in KEYS))
-    rows["minValues"] = {"question": question["name"], "0": {"seconds": without, "ratio": 1.0}}
-    for keys, took in zip(KEYS, flexible, strict=True):
-        rows["minValues"][str(keys)] = {"seconds": took, "ratio": round(took / without, 2)}
     return rows
 
 
@@ -81,11 +74,6 @@ def lines(kept: dict[str, Any]) -> list[str]:
     ]
     for name, row in numbers["reservations"].items():
         table.append(f"| {name} | {row['without']} | {row['with']} | {row['ratio']} |")
-    flexible = dict(numbers.get("minValues", {}))
-    if flexible:
-        table += ["", f"`{flexible.pop('question')}` with minValues for so many labels:", ""]
-        table += ["| labels | s | ratio |", "| ---: | ---: | ---: |"]
-        table += [f"| {keys} | {row['seconds']} | {row['ratio']} |" for keys, row in flexible.items()]
     return table
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cluster, dials, families, growth, inarow, market, simulation, small
+from benchmarks import cluster, dials, families, flexible, growth, inarow, market, simulation, small
 from benchmarks.consolidation import table as consolidation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,11 +106,14 @@ def _parts_of_cluster() -> list[str]:
 
 
 def _few_pods() -> list[str]:
-    """Plans of the size that ordinary clusters ask for, and such plans one after the other, once they were measured."""
+    """Plans of the size that ordinary clusters ask for, with minValues, and one after the other, once they were measured."""
     found: list[str] = []
     if (RESULTS / "small.json").exists():
         kept = _kept("small")
         found += ["## Plans for 20 to 400 pods", "", _where(kept), "", *small.lines(kept), ""]
+    if (RESULTS / "flexible.json").exists():
+        kept = _kept("flexible")
+        found += ["## minValues", "", kept["question"], "", _where(kept), "", *flexible.lines(kept), ""]
     if (RESULTS / "inarow.json").exists():
         kept = _kept("inarow")
         found += ["## Plans in a row", "", kept["question"], "", _where(kept), "", *inarow.lines(kept), ""]
