@@ -1,4 +1,4 @@
-"""What minValues cost: one question without, with one label, and with four labels of which each claim must leave several values."""
+"""What minValues cost: one question without, with one label, and with four labels of which claims must leave several values."""
 
 import gc
 import json
@@ -44,8 +44,8 @@ def run() -> dict[str, Any]:
 def lines(kept: dict[str, Any]) -> list[str]:
     """The part of the page about minValues."""
     table = [
-        f"`{kept['numbers']['question']}` with minValues for so many labels, in seconds of the processor. Claims that must leave a"
-        " choice hold fewer pods, so there are more of them.",
+        f"`{kept['numbers']['question']}` with minValues for so many labels, in seconds of the processor. Claims that must"
+        " leave a choice hold fewer pods, so there are more of them.",
         "",
         "| labels | s | ratio | nodes | $/h | left over |",
         "| ---: | ---: | ---: | ---: | ---: | ---: |",
