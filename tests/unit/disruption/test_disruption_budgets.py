@@ -44,6 +44,16 @@ def test_a_node_that_is_marked_uses_up_the_budget() -> None:
     assert budgets.left(pool({"nodes": "20%"}), nodes, "Unhealthy", NOW) == 0
 
 
+def test_a_node_that_a_command_begins_with_uses_up_the_budget_once() -> None:
+    """It is marked only once all of the command is written."""
+    before, after = (picture(*healthy(10), marked=marked).nodes for marked in ((), ("h0",)))
+    first = before[0].claim
+    assert first is not None
+
+    for nodes in (before, after):
+        assert budgets.left(pool({"nodes": "20%"}), nodes, "Unhealthy", NOW, {first.name}) == 1
+
+
 def test_a_node_that_goes_without_ever_having_been_complete_uses_up_nothing() -> None:
     unfinished = node(labels={labels.INITIALIZED: ""})
 
