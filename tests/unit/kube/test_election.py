@@ -11,6 +11,7 @@ from joiner.kube.election import LEASE_S, RENEW_WITHIN_S, Election, LeadershipLo
 from joiner.kube.errors import Unreachable
 from joiner.kube.tasks import Tasks
 from joiner.model.clusterobjects import Lease
+from joiner.sim.apiserver.client import Call
 
 
 def replica(world: Served, name: str, interceptor: Any = None, told: Any = None) -> Election:
@@ -96,6 +97,22 @@ def test_a_leader_that_cannot_renew_stops_writing_before_another_may_lead(failin
     assert stopped <= RENEW_WITHIN_S + 2.5
     assert took >= LEASE_S - 1
     assert stopped < took
+
+
+def test_a_lease_counts_from_the_moment_it_was_asked_for_and_not_from_a_late_answer() -> None:
+    class Late(Intercepting):
+        def after(self, call: Call) -> float:
+            return 4.0 if call.kind is Lease else 0.0  # once for the look, once for the write
+
+    async def test(world: Served) -> None:
+        one = replica(world, "one", Late())
+        await one.acquire()
+
+        assert one.permit() <= LEASE_S - 8
+        await asyncio.sleep(RENEW_WITHIN_S - 8)
+        assert not one.leads
+
+    served(test)
 
 
 def test_a_write_may_last_no_longer_than_the_lease_does() -> None:
