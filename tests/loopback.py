@@ -52,6 +52,12 @@ def status(code: int, reason: str = "", message: str = "", **details: Any) -> An
     return Answer(document, code)
 
 
+async def _some_turns() -> None:
+    """A single sleep may be over after one turn where the machine is busy."""
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+
+
 class Served:
     """A server on loopback in a thread of its own. What it answers is up to its kind."""
 
@@ -79,7 +85,7 @@ class Served:
         self._ready.set()
         self._loop.run_forever()
         self._loop.run_until_complete(self._shut())
-        self._loop.run_until_complete(asyncio.sleep(0.05))  # what was aborted closes its sockets in the next turns
+        self._loop.run_until_complete(_some_turns())  # what was aborted closes its sockets in the next of them
         self._loop.close()
 
     async def _open(self) -> None:

@@ -76,6 +76,6 @@ def joiner(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def case(cluster: Cluster, joiner: Controller, request: pytest.FixtureRequest) -> Iterator[Case]:
     """A namespace and a NodePool of its own; what it made is gone afterwards."""
     name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
-    made = Case(cluster, name[:40].strip("-"))
+    made = Case(cluster, name[-40:].strip("-"))  # the end tells cases of one test apart
     yield made
     made.close()
