@@ -13,12 +13,13 @@ from tests.unit.disruption.brokennodes import NOW
 from tests.unit.disruption.fleets import PRICES, machine, on, shop, situation
 
 from joiner.catalog.market import InstanceType
-from joiner.disruption.consolidation import target
+from joiner.disruption.consolidation import search, target
 from joiner.disruption.consolidation.balanced import PoolTotals, approves, score
 from joiner.disruption.consolidation.fleet import Fleet
 from joiner.disruption.consolidation.hosting import Hosting
 from joiner.disruption.consolidation.memory import HIGHEST, Memory, PartMemory, Promise, settled
 from joiner.disruption.consolidation.search import UNRELIABLE, Consolidation, consolidate, still_pays
+from joiner.disruption.consolidation.target import Target
 from joiner.disruption.decision import DELETE, REPLACE, UNDERUTILIZED
 from joiner.disruption.eligibility import candidate, may_still_go, objection
 from joiner.disruption.methods.emptiness import emptiness, still_empty
@@ -83,6 +84,10 @@ def cheap_large() -> tuple[InstanceType, ...]:
     return (small, replace(large, offerings=[offering(labels.ON_DEMAND, price=0.25)]))
 
 
+def small(name: str) -> Any:
+    return machine(name, "small")
+
+
 def mistyped() -> Any:
     pool = node_pool("default", **FREE)
     return replace(pool, metadata=replace(pool.metadata, annotations={labels.EVICTION_COST: "10 minutes"}))
@@ -109,7 +114,7 @@ def test_three_nodes_that_go_well_together_are_found_where_the_dearest_of_the_ta
         {"labelSelector": {}, "topologyKey": labels.HOSTNAME}
     ]}}  # fmt: skip
     full = [on(f"{where}{number}", where, cpu="900m") for where in "bcd" for number in (1, 2)]
-    nodes = [machine(name, "small") for name in "abcd"]
+    nodes = [small(name) for name in "abcd"]
     pool = node_pool("default", disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "3"}]})
     lonely = on("lonely", "a", cpu="1800m", affinity=alone)
     moves = decided(*nodes, lonely, *full, pool=pool, types=cheap_large(), eviction="0s").decision.moves
@@ -117,6 +122,21 @@ def test_three_nodes_that_go_well_together_are_found_where_the_dearest_of_the_ta
     assert [(sorted(move.nodes), [claim.options[0].name for claim in move.claims]) for move in moves] == [
         (["b", "c", "d"], ["large"])
     ]
+
+
+def test_the_first_of_all_nodes_are_asked_about_together_whatever_the_target_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing(fleet: Fleet, members: list[int], *more: Any) -> Target:
+        zeros = np.zeros(len(members))
+        return Target(zeros > 0, zeros, zeros + math.inf)
+
+    monkeypatch.setattr(search, "target", nothing)
+    monkeypatch.setattr(search, "FEW", 0)
+    full = [on(f"{where}{number}", where, cpu="900m") for where in "bcd" for number in (1, 2)]
+    moves = decided(*map(small, "bcd"), *full, types=cheap_large(), eviction="0s").decision.moves
+
+    assert [sorted(move.nodes) for move in moves] == [["b", "c", "d"]]
 
 
 def test_what_has_to_be_bought_counts_as_whole_nodes() -> None:

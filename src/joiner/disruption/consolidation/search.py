@@ -1,8 +1,9 @@
 """The search for moves that pay, part by part.
 
 Of each part whose circumstances changed: the target of the linear programme, cut to the budgets, is asked exactly, then half of
-it, and so on down to single nodes; then nodes one by one, the most promising first, and two or three together. The first move
-that may be made and pays is taken. Parts are asked in turn, so that none starves when there is not effort enough for all.
+it, and so on down to single nodes; then nodes one by one, the most promising first, two or three together, and at last the first
+of all nodes together. The first move that may be made and pays is taken. Parts are asked in turn, so that none starves when
+there is not effort enough for all.
 """
 
 import re
@@ -42,7 +43,7 @@ COUNTED: Final = 200
 """So many nodes are looked at one by one by counting, and so many of them asked exactly."""
 ONE_BY_ONE: Final = 10
 PAIRED: Final = 16
-TRIPLED: Final = 12
+TRIPLED: Final = 8
 """So many nodes are looked at two by two by counting, and so many of the target three by three."""
 FEW: Final = 10
 """So many sets of two, and as many of three, are asked exactly."""
@@ -346,7 +347,10 @@ class _Search:
         avoid = self._mask(pools, names)
         move = self._together(pools, removed, names, hosting, avoid, raised)
         move = move if move is not None else self._one_by_one(pools, members, aim, hosting, raised)
-        return move if move is not None else self._few_together(pools, members, aim, hosting, raised)
+        move = move if move is not None else self._few_together(pools, members, aim, hosting, raised)
+        # Last of all as Karpenter asks: the first of all nodes together, whatever the target says of them.
+        none, others = frozenset[str](), self._mask(pools, ())
+        return move if move is not None else self._together(pools, members, none, hosting, others, raised)
 
     def alone(self, number: int) -> Alone:
         """What there is to say about one candidate by itself."""
@@ -386,7 +390,8 @@ class _Search:
             some = todo[:count]
             if self._is_spent("multi"):
                 return None
-            if not self._seems_to_pay(some, hosting, avoid, raised):
+            closed = self._closed(avoid, [fleet.candidates[number].name for number in some])
+            if not self._seems_to_pay(some, hosting, closed, raised):
                 continue
             answer = self._ask(some, names, pools, raised)
             if answer.move is not None:
