@@ -14,6 +14,7 @@ from joiner.admission.amounts import odd_amounts
 from joiner.admission.problem import FieldProblem, nearest
 from joiner.model import codec, cron, labels
 from joiner.model.customobject import CustomObject
+from joiner.model.duration import MINUTE, Duration
 from joiner.model.evictioncost import eviction_cost_problem
 from joiner.model.kubelet import Kubelet
 from joiner.model.labels import Vocabulary
@@ -33,6 +34,8 @@ from joiner.model.taints import Taint
 from joiner.model.typesettings import InstanceTypeSettings
 from joiner.requirements import similar_key
 
+_LEAST_LIFE: Final = 15 * MINUTE
+"""So long may a machine take until it has joined."""
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|\.[0-9]+", re.ASCII)
 
 
@@ -59,6 +62,7 @@ def nodepool_problems(pool: NodePool, vocabulary: Vocabulary) -> tuple[FieldProb
         *_keys_of_no_node(template.spec.requirements, template.metadata.labels, vocabulary, f"{path}.requirements"),
         *_schedules(pool.spec.disruption.budgets),
         *_eviction_cost(pool),
+        *_short_life(template.spec.expire_after, f"{path}.expireAfter"),
         *odd_amounts(pool.spec.limits, "spec.limits", together=True),
     )
 
@@ -243,6 +247,15 @@ def _eviction_cost(pool: NodePool) -> Iterator[FieldProblem]:
     if problem := eviction_cost_problem(pool):
         path = f"metadata.annotations[{labels.EVICTION_COST}]"
         yield _warned(path, f"{problem}; until that is mended, no node of the pool is consolidated")
+
+
+def _short_life(most: Duration, path: str) -> Iterator[FieldProblem]:
+    if most < _LEAST_LIFE:
+        message = (
+            f"nodes are replaced when they are {most} old, which may be before a machine has joined"
+            f" ({Duration(_LEAST_LIFE)} at the most); write Never for nodes that need not be replaced"
+        )
+        yield _warned(path, message)
 
 
 def _expressions(

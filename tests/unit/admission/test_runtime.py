@@ -108,6 +108,13 @@ def test_a_claim_has_nothing_left_to_judge() -> None:
     assert runtime_problems(decode(claim(), NodeClaim), Vocabulary()) == ()
 
 
+@pytest.mark.parametrize(("age", "is_told"), [("0s", True), ("14m59s", True), ("15m", False), ("Never", False)])
+def test_nodes_that_may_expire_before_they_joined_are_warned_of(age: str, is_told: bool) -> None:
+    problems = nodepool_problems(decode(pool(requirement(), template={"expireAfter": age}), NodePool), Vocabulary())
+
+    assert [(each.path, each.severity) for each in problems] == [(f"{TEMPLATE}.expireAfter", "warning")] * is_told
+
+
 # -- amounts -------------------------------------------------------------------------------------------------------------
 
 KEPT_BACK = {"kubelet": {"kubeReserved": {"memory": "512m"}}}
