@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.builders import VOCABULARY, existing_node, instance_type, offering, pod, problem
 from tests.strategies import markets, questions
 
+from joiner.bitset import TypeSet, UnitSet
 from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import UNLIMITED, InstanceType
 from joiner.catalog.units import Stock, units_of
@@ -28,7 +29,7 @@ def stocked(types: tuple[InstanceType, ...]) -> Stock:
     return Stock(types, TypeLabels(types), KNOWN)
 
 
-def numbers(mask: int) -> set[int]:
+def numbers(mask: UnitSet | TypeSet) -> set[int]:
     return {number for number in range(mask.bit_length()) if mask >> number & 1}
 
 

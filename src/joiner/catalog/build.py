@@ -7,6 +7,7 @@ same types and overlays share one market: ten such pools cost little more than o
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from joiner.bitset import TypeSet
 from joiner.catalog import overlay as overlaying
 from joiner.catalog.index import Index, TypeLabels
 from joiner.catalog.market import InstanceType, Offering
@@ -68,7 +69,7 @@ class Catalog(Value):
     market: Market
     requirements: Requirements
     """What the pool requires of every node."""
-    eligible: int
+    eligible: TypeSet
     """The types the pool can buy now, as a mask over `types`."""
 
     @property

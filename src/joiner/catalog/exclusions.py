@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from joiner.bitset import OverlaySet
 from joiner.catalog import overlay as overlaying
 from joiner.catalog.build import Catalog
 from joiner.catalog.market import InstanceType, Offering
@@ -98,7 +99,7 @@ def idle(catalog: Catalog, overlays: Iterable[NodeOverlay]) -> tuple[Idle, ...]:
     """The overlays that match no offering which the pool can buy."""
     market = catalog.market
     bought: list[tuple[InstanceType, Offering]] = []
-    used = 0
+    used = OverlaySet(0)
     for number, settled in enumerate(market.settled.types):
         if not catalog.eligible >> number & 1:
             continue

@@ -8,6 +8,7 @@ alphabetical order, the later name wins, and the conflict is reported on both.
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from joiner.bitset import OverlaySet
 from joiner.catalog.market import InstanceType, Offering
 from joiner.model import labels
 from joiner.model.labels import Vocabulary
@@ -119,13 +120,13 @@ class Overlays:
     def __init__(self, overlays: Iterable[NodeOverlay], pool: Requirements, vocabulary: Vocabulary) -> None:
         self._overlays = tuple(sorted(overlays, key=lambda overlay: (overlay.spec.weight, overlay.name)))
         self._pool = pool
-        self._parts: dict[str, list[tuple[int, Requirement]]] = {}
+        self._parts: dict[str, list[tuple[OverlaySet, Requirement]]] = {}
         for number, overlay in enumerate(self._overlays):
             for part in selector(overlay, vocabulary):
-                self._parts.setdefault(part.key, []).append((1 << number, part))
-        self._all = (1 << len(self._overlays)) - 1
-        self._matching: dict[tuple[str, Requirement | None, Requirement | None], int] = {}
-        self._effects: dict[int, Effect] = {0: NO_EFFECT}
+                self._parts.setdefault(part.key, []).append((OverlaySet(1 << number), part))
+        self._all = OverlaySet((1 << len(self._overlays)) - 1)
+        self._matching: dict[tuple[str, Requirement | None, Requirement | None], OverlaySet] = {}
+        self._effects: dict[OverlaySet, Effect] = {OverlaySet(0): NO_EFFECT}
 
     def __len__(self) -> int:
         return len(self._overlays)
@@ -134,11 +135,11 @@ class Overlays:
         """For each offering of the type, what the overlays do to it."""
         return tuple(map(self._effect, self.matching(instance_type)))
 
-    def names(self, mask: int) -> frozenset[str]:
+    def names(self, mask: OverlaySet) -> frozenset[str]:
         """The names of a set of overlays."""
         return frozenset(overlay.name for number, overlay in enumerate(self._overlays) if mask >> number & 1)
 
-    def matching(self, instance_type: InstanceType) -> tuple[int, ...]:
+    def matching(self, instance_type: InstanceType) -> tuple[OverlaySet, ...]:
         """For each offering of the type, the set of overlays that match it."""
         offered = {key for offering in instance_type.offerings for key in offering.requirements}
         of_type = instance_type.requirements
@@ -147,23 +148,25 @@ class Overlays:
             if key not in offered:
                 matching &= self._for_label(key, of_type.get(key), None)
         if not matching:
-            return (0,) * len(instance_type.offerings)
+            return (OverlaySet(0),) * len(instance_type.offerings)
         keys = [(key, of_type.get(key)) for key in self._parts if key in offered]
         return tuple(self._of_offering(matching, keys, offering) for offering in instance_type.offerings)
 
-    def _of_offering(self, matching: int, keys: list[tuple[str, Requirement | None]], offering: Offering) -> int:
+    def _of_offering(
+        self, matching: OverlaySet, keys: list[tuple[str, Requirement | None]], offering: Offering
+    ) -> OverlaySet:
         for key, of_type in keys:
             matching &= self._for_label(key, of_type, offering.requirements.get(key))
         return matching
 
-    def _effect(self, matching: int) -> Effect:
+    def _effect(self, matching: OverlaySet) -> Effect:
         effect = self._effects.get(matching)
         if effect is None:
             members = [overlay for number, overlay in enumerate(self._overlays) if matching >> number & 1]
             effect = self._effects[matching] = _merged(members)
         return effect
 
-    def _for_label(self, key: str, of_type: Requirement | None, of_offering: Requirement | None) -> int:
+    def _for_label(self, key: str, of_type: Requirement | None, of_offering: Requirement | None) -> OverlaySet:
         """The overlays whose selectors allow what is known about one label."""
         known = (key, of_type, of_offering)
         matching = self._matching.get(known)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from joiner.bitset import NO_UNITS, ShapeSet, UnitSet
 from joiner.catalog.index import TypeLabels
 from joiner.catalog.market import UNLIMITED, InstanceType, Offering, Option
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, Vocabulary
@@ -47,15 +48,15 @@ class Ways(NamedTuple):
 class Terms(NamedTuple):
     """The units that are available under some requirements."""
 
-    described: int
+    described: UnitSet
     """Units whose own labels agree."""
-    for_sale: int
+    for_sale: UnitSet
     """Units that can be bought without a reservation, as many as are wanted."""
-    reserved: tuple[tuple[str, int], ...]
+    reserved: tuple[tuple[str, UnitSet], ...]
     """Reservations that can be used, each with the units it has machines of."""
-    machines: int
+    machines: UnitSet
     """The units of all of these."""
-    counted: tuple[tuple[str, int], ...]
+    counted: tuple[tuple[str, UnitSet], ...]
     """The same for offerings without a reservation of which the provider has so many and no more."""
 
 
@@ -92,13 +93,13 @@ class Stock:
         self.units = units_of(types)
         self.decided = decided
         """Labels that InstanceType settings put on offerings: a node has them because its claim says so, whatever is bought."""
-        self.everyone = (1 << len(self.units)) - 1
+        self.everyone = UnitSet((1 << len(self.units)) - 1)
         self._labels = labels if len(self.units) == len(types) else TypeLabels(self.units)
-        self._described: dict[Requirements, int] = {}
-        self._twins: dict[str, int] = {}
+        self._described: dict[Requirements, UnitSet] = {}
+        self._twins: dict[str, UnitSet] = {}
         if len(self.units) > len(types):
             for number, unit in enumerate(self.units):
-                self._twins[unit.name] = self._twins.get(unit.name, 0) | 1 << number
+                self._twins[unit.name] = self._twins.get(unit.name, NO_UNITS) | UnitSet(1 << number)
         self._well_known = vocabulary.well_known
         self._reservation_id = vocabulary.reservation_id
         self.allocatable = [unit.allocatable(unit.offerings[0] if unit.offerings else None) for unit in self.units]
@@ -108,10 +109,10 @@ class Stock:
         self._room = {name: np.array(column, np.float64) for name, column in amounts.items()}
         # What limits are mostly about; other resources are indexed on demand.
         self._capacity = {name: self._capacities(name) for name in (CPU, MEMORY)}
-        self._open: dict[Requirements, int] = {}
-        self._reserved: dict[Requirements, tuple[str, int]] = {}
+        self._open: dict[Requirements, UnitSet] = {}
+        self._reserved: dict[Requirements, tuple[str, UnitSet]] = {}
         self._counts: dict[str, int] = {}
-        self.generic = sum(1 << number for number, unit in enumerate(self.units) if not unit.exotic)
+        self.generic = UnitSet(sum(1 << number for number, unit in enumerate(self.units) if not unit.exotic))
         """The units that are no machines for special work."""
         self._counted: dict[tuple[str, Requirements], Requirements] = {}
         """Type and labels of offerings without a reservation that have a count, to the labels that tell them from others."""
@@ -120,17 +121,17 @@ class Stock:
         self.reservation_ids: set[str] = set()
         """Names of reservations that are ids; one without an id is known by its labels."""
         for number, unit in enumerate(self.units):
-            self._take(unit, 1 << number)
+            self._take(unit, UnitSet(1 << number))
         shapes = (*self._open, *self._reserved)
         self._keys = tuple(sorted({key for shape in shapes for key in shape}))
         self.offering_keys = frozenset(self._keys) - ({INSTANCE_TYPE} if self._counted else set())
         """Labels that tell offerings apart."""
         self._numbers: dict[tuple[Requirement | None, ...], int] = {}
         self._asked_before: dict[Requirements, int] = {}
-        self._for_sale: dict[int, int] = {}
-        self._to_reserve: dict[int, tuple[tuple[str, int], ...]] = {}
-        self._in_reserve: dict[int, int] = {}
-        self._to_count: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._for_sale: dict[int, UnitSet] = {}
+        self._to_reserve: dict[int, tuple[tuple[str, UnitSet], ...]] = {}
+        self._in_reserve: dict[int, UnitSet] = {}
+        self._to_count: dict[int, tuple[tuple[str, UnitSet], ...]] = {}
         self._terms: dict[Requirements, Terms] = {}
         self._ways_in: dict[str, tuple[tuple[Requirements, int, float], ...]] | None = None
         self._prices: dict[tuple[bool, int], Prices] = {}
@@ -146,7 +147,7 @@ class Stock:
             if shape in self._reserved:
                 name = self._reserved[shape][0]
                 self._shapes_of.setdefault(name if name in self.reservation_ids else "", []).append(number)
-        self._kinds_of_capacity: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._kinds_of_capacity: dict[int, tuple[tuple[str, UnitSet], ...]] = {}
 
     def _all_ways(self) -> Ways:
         rank = {id(shape): number for number, shape in enumerate(self.shapes)}
@@ -171,7 +172,7 @@ class Stock:
         """The labels of an offering, with the type where the provider counts how many there are."""
         return self._counted.get((unit.name, offering.requirements), offering.requirements)
 
-    def _take(self, unit: InstanceType, bit: int) -> None:
+    def _take(self, unit: InstanceType, bit: UnitSet) -> None:
         for offering in unit.offerings:
             shape = offering.requirements
             name = (shape.at(self._reservation_id).any() or "") if offering.reserved else ""
@@ -185,24 +186,24 @@ class Stock:
                 self._counted[unit.name, shape] = pinned
                 self.counted_names.add(name)
                 self._counts[name] = min(offering.available, self._counts.get(name, offering.available))
-                self._reserved[pinned] = (name, self._reserved.get(pinned, ("", 0))[1] | bit)
+                self._reserved[pinned] = (name, self._reserved.get(pinned, ("", NO_UNITS))[1] | bit)
                 continue
             if not offering.reserved:
-                self._open[shape] = self._open.get(shape, 0) | bit
+                self._open[shape] = self._open.get(shape, NO_UNITS) | bit
                 continue
             if name:
                 self.reservation_ids.add(name)
             else:
                 name = str(shape)
                 self._counts[name] = min(offering.available, self._counts.get(name, offering.available))
-            self._reserved[shape] = (name, self._reserved.get(shape, ("", 0))[1] | bit)
+            self._reserved[shape] = (name, self._reserved.get(shape, ("", NO_UNITS))[1] | bit)
 
     @property
     def varies(self) -> bool:
         """Whether offerings of one type may differ in more than price, so that a claim must say which of them are meant."""
         return bool(self._twins or self.decided or self._counted)
 
-    def preferred(self, units: int, available: int) -> int:
+    def preferred(self, units: UnitSet, available: UnitSet) -> UnitSet:
         """Some units without machines for special work, as far as others of them are available.
 
         The one place for the rule that bare metal and accelerators are bought only when asked for, or when nothing else will do.
@@ -216,11 +217,11 @@ class Stock:
             return Requirements([Requirement(CAPACITY_TYPE, (RESERVED,)), Requirement(self._reservation_id, (name,))])
         return next(shape for shape, (of, _) in self._reserved.items() if of == name).without(*self.decided)
 
-    def counted_offerings(self) -> Iterable[tuple[Requirements, int]]:
+    def counted_offerings(self) -> Iterable[tuple[Requirements, UnitSet]]:
         """The labels of offerings without a reservation that have a count, each with the units that can be bought with them."""
         return ((shape, self._reserved[shape][1]) for shape in self._counted.values())
 
-    def offered(self, *, reserved: bool) -> Iterable[tuple[Requirements, int]]:
+    def offered(self, *, reserved: bool) -> Iterable[tuple[Requirements, UnitSet]]:
         """The labels that offerings have, on the market or out of reservations, with the units that can be bought with them."""
         if reserved:
             return ((shape, units) for shape, (_, units) in self._reserved.items())
@@ -231,15 +232,15 @@ class Stock:
         """Whether some type is several kinds of node."""
         return bool(self._twins)
 
-    def twins(self, unit: int) -> int:
+    def twins(self, unit: int) -> UnitSet:
         """All units of the same type, the unit itself among them; 0 when the type has only one."""
-        return self._twins.get(self.units[unit].name, 0)
+        return self._twins.get(self.units[unit].name, NO_UNITS)
 
-    def described(self, requirements: Requirements) -> int:
+    def described(self, requirements: Requirements) -> UnitSet:
         """Units whose own labels agree with the requirements, whether or not they can be bought."""
         found = self._described.get(requirements)
         if found is None:
-            found = self._described[requirements] = self._labels.described(requirements)
+            found = self._described[requirements] = UnitSet(self._labels.described(requirements))
         return found
 
     def _asked(self, requirements: Requirements) -> int:
@@ -254,35 +255,35 @@ class Stock:
         """Reservation to how many instances are left in it: where its offerings say different numbers, the smallest."""
         return dict(self._counts)
 
-    def for_sale(self, requirements: Requirements) -> int:
+    def for_sale(self, requirements: Requirements) -> UnitSet:
         """Units that can be bought under the requirements without a reservation."""
         asked = self._asked(requirements)
         found = self._for_sale.get(asked)
         if found is None:
-            found = 0
+            found = NO_UNITS
             for shape, units in self._open.items():
                 if requirements.compatible(shape, self._well_known):
                     found |= units
             self._for_sale[asked] = found
         return found
 
-    def reserved(self, requirements: Requirements) -> tuple[tuple[str, int], ...]:
+    def reserved(self, requirements: Requirements) -> tuple[tuple[str, UnitSet], ...]:
         """Reservations that can be used under the requirements, each with the units it has machines of."""
         if not self._reserved:
             return ()
         asked = self._asked(requirements)
         found = self._to_reserve.get(asked)
         if found is None:
-            usable: dict[str, int] = {}
+            usable: dict[str, UnitSet] = {}
             for shape, (name, units) in self._reserved.items():
                 if requirements.compatible(shape, self._well_known):
-                    usable[name] = usable.get(name, 0) | units
+                    usable[name] = usable.get(name, NO_UNITS) | units
             some = sorted(usable.items())
             found = self._to_reserve[asked] = tuple(each for each in some if each[0] not in self.counted_names)
             self._to_count[asked] = tuple(each for each in some if each[0] in self.counted_names)
         return found
 
-    def counted(self, requirements: Requirements) -> tuple[tuple[str, int], ...]:
+    def counted(self, requirements: Requirements) -> tuple[tuple[str, UnitSet], ...]:
         """Offerings with a count that can be bought under the requirements without a reservation, by name, with their units."""
         if not self._counted:
             return ()
@@ -300,14 +301,14 @@ class Stock:
             self._ways_in = {reservation: tuple(found) for reservation, found in ways.items()}
         return self._ways_in.get(name, ())
 
-    def reserved_units(self, requirements: Requirements) -> int:
+    def reserved_units(self, requirements: Requirements) -> UnitSet:
         """Units that some reservation that can be used under the requirements has machines of."""
         if not self._reserved:
-            return 0
+            return NO_UNITS
         asked = self._asked(requirements)
         found = self._in_reserve.get(asked)
         if found is None:
-            found = 0
+            found = NO_UNITS
             for _, units in self.reserved(requirements):
                 found |= units
             self._in_reserve[asked] = found
@@ -326,7 +327,7 @@ class Stock:
             )
         return found
 
-    def available(self, requirements: Requirements) -> int:
+    def available(self, requirements: Requirements) -> UnitSet:
         """Units that can be bought under the requirements in any way."""
         terms = self.terms(requirements)
         found = terms.for_sale | terms.machines
@@ -356,15 +357,15 @@ class Stock:
     def capacity_types(self, requirements: Requirements, names: Iterable[str]) -> tuple[str, ...]:
         """The capacity types in which some of these types can be bought on the market."""
         wanted = frozenset(names)
-        units = sum(1 << number for number, unit in enumerate(self.units) if unit.name in wanted)
+        units = UnitSet(sum(1 << number for number, unit in enumerate(self.units) if unit.name in wanted))
         asked = self._asked(requirements)
         found = self._kinds_of_capacity.get(asked)
         if found is None:
-            by_type: dict[str, int] = {}
+            by_type: dict[str, UnitSet] = {}
             for shape, having in (*self._open.items(), *self.counted_offerings()):
                 if requirements.compatible(shape, self._well_known):
                     name = shape.at(CAPACITY_TYPE).any() or ""
-                    by_type[name] = by_type.get(name, 0) | having
+                    by_type[name] = by_type.get(name, NO_UNITS) | having
             found = self._kinds_of_capacity[asked] = tuple(sorted(by_type.items()))
         return tuple(name for name, having in found if having & units)
 
@@ -401,42 +402,42 @@ class Prices:
         self._costs = ways.costs[best]
         self._unit_count = units
         self._rising = self._costs.tolist()
-        self.options: dict[int, tuple[Option, ...]] = {}
+        self.options: dict[UnitSet, tuple[Option, ...]] = {}
         """Set of units to its options: a cache of the caller's."""
 
     @cached_property
-    def _units(self) -> list[int]:
+    def _units(self) -> list[UnitSet]:
         """No unit, then the cheapest, the two cheapest, and so on."""
-        return list(accumulate(map((1).__lshift__, self._numbers.tolist()), or_, initial=0))
+        return list(accumulate(map(UnitSet, map((1).__lshift__, self._numbers.tolist())), or_, initial=NO_UNITS))
 
-    def at_most(self, cost: float) -> int:
+    def at_most(self, cost: float) -> UnitSet:
         """Units that cost no more."""
         return self._units[bisect_right(self._rising, cost)]
 
-    def first(self, units: int) -> Priced | None:
+    def first(self, units: UnitSet) -> Priced | None:
         """The cheapest of some units; None if none of them can be bought."""
         if not self.has(units):
             return None
         return self._priced[int(self._best[bisect_left(self._units, True, key=lambda some: bool(some & units)) - 1])]
 
-    def has(self, units: int) -> bool:
+    def has(self, units: UnitSet) -> bool:
         """Whether some of the units can be bought."""
         return bool(self._units[-1] & units)
 
-    def among(self, units: int) -> list[Priced]:
+    def among(self, units: UnitSet) -> list[Priced]:
         """Those of some units, cheapest first."""
         return [self._priced[way] for way in self._best[self._chosen(units)].tolist()]
 
-    def columns(self, units: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+    def columns(self, units: UnitSet) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
         """The same as numbers of units and what they cost."""
         chosen = self._chosen(units)
         return self._numbers[chosen], self._costs[chosen]
 
-    def _chosen(self, units: int) -> npt.NDArray[np.bool_]:
+    def _chosen(self, units: UnitSet) -> npt.NDArray[np.bool_]:
         return flags(units, self._unit_count)[self._numbers]
 
 
-def flags(units: int, count: int) -> npt.NDArray[np.bool_]:
+def flags(units: UnitSet | ShapeSet, count: int) -> npt.NDArray[np.bool_]:
     """A bit mask as a boolean array."""
     packed = np.frombuffer(units.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
     return np.unpackbits(packed, count=count, bitorder="little").astype(np.bool_)
@@ -446,32 +447,32 @@ class Ladder:
     """Units by how much they have of one resource."""
 
     def __init__(self, amounts: Sequence[int]) -> None:
-        by_amount: dict[int, int] = {}
+        by_amount: dict[int, UnitSet] = {}
         for number, amount in enumerate(amounts):
-            by_amount[amount] = by_amount.get(amount, 0) | 1 << number
+            by_amount[amount] = by_amount.get(amount, NO_UNITS) | UnitSet(1 << number)
         self.steps = sorted(by_amount)
         """The different amounts, the smallest first."""
-        self.units = [0] * (len(self.steps) + 1)
+        self.units = [NO_UNITS] * (len(self.steps) + 1)
         """For each of them the units that have as much or more; at last the empty set."""
         for position in range(len(self.steps) - 1, -1, -1):
             self.units[position] = self.units[position + 1] | by_amount[self.steps[position]]
 
-    def at_least(self, amount: int) -> int:
+    def at_least(self, amount: int) -> UnitSet:
         """Units with this much or more."""
         return self.units[bisect_left(self.steps, amount)]
 
-    def more_than(self, amount: int) -> int:
+    def more_than(self, amount: int) -> UnitSet:
         """Units with more than this."""
         return self.units[bisect_right(self.steps, amount)]
 
-    def smallest(self, units: int) -> int:
+    def smallest(self, units: UnitSet) -> int:
         """The least that any of the units has."""
         for position, step in enumerate(self.steps):
             if self.units[position] & ~self.units[position + 1] & units:
                 return step
         return 0
 
-    def largest(self, units: int) -> int:
+    def largest(self, units: UnitSet) -> int:
         """The most that any of the units has."""
         if not units & self.units[0]:
             return 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from joiner.bitset import UnitSet
 from joiner.catalog.build import Catalog
 from joiner.model import labels
 from joiner.model.nodeclaim import NodeClaim
@@ -12,7 +13,7 @@ from joiner.state.snapshot import Snapshot
 def most(catalog: Catalog, types: Iterable[str], names: Iterable[str]) -> Resources:
     """The largest capacity that a node of one of these types can have, by resource."""
     stock, wanted = catalog.market.stock, frozenset(types)
-    units = sum(1 << number for number, unit in enumerate(stock.units) if unit.name in wanted)
+    units = UnitSet(sum(1 << number for number, unit in enumerate(stock.units) if unit.name in wanted))
     return {name: stock.capacity(name).largest(units) for name in names if name != NODES}
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joiner.bitset import UnitSet
 from joiner.catalog.units import flags
 from joiner.scheduling.nodes.dominance import undominated
 
@@ -35,4 +36,4 @@ def test_many_nodes_are_compared_in_several_goes() -> None:
 
 @pytest.mark.parametrize(("units", "count"), [(0, 0), (0b101, 3), (1 << 20, 21)])
 def test_a_set_becomes_a_column(units: int, count: int) -> None:
-    assert flags(units, count).tolist() == [bool(units >> n & 1) for n in range(count)]
+    assert flags(UnitSet(units), count).tolist() == [bool(units >> n & 1) for n in range(count)]

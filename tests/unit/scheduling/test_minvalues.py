@@ -3,6 +3,7 @@
 import pytest
 from tests.builders import instance_type, node_pool, offering, pod, problem, requirement
 
+from joiner.bitset import UnitSet
 from joiner.catalog.market import InstanceType
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joiner.requirements import Requirements
@@ -82,8 +83,8 @@ def test_a_pool_that_lowers_its_demands_is_taken_before_a_lighter_one() -> None:
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 4])
-@pytest.mark.parametrize("units", range(8))
-def test_counting_stops_at_what_is_asked_for_and_never_changes_what_is_missing(units: int, least: int) -> None:
+@pytest.mark.parametrize("units", list(map(UnitSet, range(8))))
+def test_counting_stops_at_what_is_asked_for_and_never_changes_what_is_missing(units: UnitSet, least: int) -> None:
     stock = read_problem().pools[0].catalog.market.stock
     flexible = Flexibility(stock)
 

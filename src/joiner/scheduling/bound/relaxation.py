@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from joiner.bitset import ShapeSet, UnitSet
 from joiner.catalog.units import flags
 from joiner.model.labels import HOSTNAME
 from joiner.model.taints import Taint, Toleration, kept_off
@@ -328,12 +329,14 @@ class _KindFinder:
         names = [stock.reservation_of[shape] for shape in shapes[some].tolist()]
         return _Offers(names, stock.ways.costs[ways[some]], room[units[some]], takes[some])
 
-    def _allowed(self, template: Template, rule: RelaxedRow, shapes: Sequence[Requirements]) -> list[tuple[int, int]]:
+    def _allowed(
+        self, template: Template, rule: RelaxedRow, shapes: Sequence[Requirements]
+    ) -> list[tuple[UnitSet, ShapeSet]]:
         """For each alternative of a rule: the units that satisfy it, and the shapes of offerings that do."""
         if kept_off(template.taints, rule.tolerations):
             return []
         own = self._weak(template.requirements)
-        found: list[tuple[int, int]] = []
+        found: list[tuple[UnitSet, ShapeSet]] = []
         for nodes in rule.nodes:
             for place in rule.places:
                 pod, there = self._weak(nodes), self._weak(place)
@@ -341,7 +344,9 @@ class _KindFinder:
                 if not own.compatible(pod, self._defined) or not joined.compatible(there, self._defined):
                     continue
                 joined = joined & there
-                fitting = sum(1 << n for n, each in enumerate(shapes) if joined.compatible(each, self._defined))
+                fitting = ShapeSet(
+                    sum(1 << n for n, each in enumerate(shapes) if joined.compatible(each, self._defined))
+                )
                 found.append((template.stock.described(joined), fitting))
         return found
 

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from joiner.bitset import NO_CLAIMS, NO_UNITS, ClaimSet, NodeSet, UnitSet
 from joiner.model.labels import HOSTNAME
 from joiner.requirements import Requirements
 from joiner.scheduling.effort import Effort
@@ -103,9 +104,9 @@ class FirstFit:
         self.nodes = self._prepared.nodes()
         self._left_on_nodes = self._prepared.left()
         self.claims: list[Claim] = []
-        self.market: dict[tuple[str, Requirements, int], float] = {}
+        self.market: dict[tuple[str, Requirements, UnitSet], float] = {}
         """What units of a pool cost under some requirements, as far as it was asked for."""
-        self._by_size: dict[int, int] = {}
+        self._by_size: dict[int, ClaimSet] = {}
         """Number of pods to the open claims that have so many."""
         self._in_order: dict[int, deque[int]] = {}
         """The same, in the order in which they are asked."""
@@ -113,9 +114,9 @@ class FirstFit:
         """Open claims that took pods since claims like them were last looked for."""
         self._likeness: dict[int, tuple[object, ...]] = {}
         """What each of them may be and holds, as it was then."""
-        self._alike: dict[tuple[object, ...], int] = {}
+        self._alike: dict[tuple[object, ...], ClaimSet] = {}
         """What claims may be and hold to the open claims of which that is true."""
-        self._settled_at: dict[tuple[str, str], int] = {}
+        self._settled_at: dict[tuple[str, str], ClaimSet] = {}
         """Label and value to the open claims that must have it."""
         self._watched = self._prepared.watched
         self._state = 0
@@ -244,7 +245,7 @@ class FirstFit:
             if there is None or self.reservations.holds(claim.number) is not None:
                 continue
             settled = self.joined.of(claim.requirements, self.joined.only(there))
-            units = claim.units & claim.template.stock.terms(settled).for_sale if settled is not None else 0
+            units = claim.units & claim.template.stock.terms(settled).for_sale if settled is not None else NO_UNITS
             if settled is not None and units and not self.openings.short(claim, units, settled):
                 claim.requirements, claim.units = settled, units
                 settle_waiting(claim)
@@ -309,7 +310,7 @@ class FirstFit:
                 self._left_on_nodes[:, number] = node.left
                 return True
             if refused.rule not in PASSING:
-                step.closed_nodes |= 1 << node.number
+                step.closed_nodes |= NodeSet(1 << node.number)
         return False
 
     def could_be_on_node(self, pod_class: PodClass, step: Step) -> bool:
@@ -378,17 +379,17 @@ class FirstFit:
                 self.close(step, like, found)
         return False
 
-    def close(self, step: Step, claims: int, refused: Refused) -> None:
+    def close(self, step: Step, claims: ClaimSet, refused: Refused) -> None:
         """Open claims refuse a pod: if they do so for ever, they need not be asked again."""
         if step.final and refused.rule not in PASSING:
             step.closed_claims |= claims
 
-    def like(self, number: int, pod_class: PodClass, step: Step) -> int:
+    def like(self, number: int, pod_class: PodClass, step: Step) -> ClaimSet:
         """The open claims that differ from one in their host alone, with itself: what it says to the pod they say too."""
         if not _minds_no_host(pod_class, step):
-            return 1 << number
+            return ClaimSet(1 << number)
         for changed in self._changed:
-            claim, bit = self.claims[changed], 1 << changed
+            claim, bit = self.claims[changed], ClaimSet(1 << changed)
             before = self._likeness.get(changed)
             if before is not None:
                 self._alike[before] &= ~bit
@@ -396,13 +397,13 @@ class FirstFit:
                     del self._alike[before]
             alone = changed if self.reservations.holds(changed) is not None else None
             likeness = self._likeness[changed] = (alone, *claim.likeness())
-            self._alike[likeness] = self._alike.get(likeness, 0) | bit
+            self._alike[likeness] = self._alike.get(likeness, NO_CLAIMS) | bit
         self._changed.clear()
         return self._alike[self._likeness[number]]
 
-    def candidates(self, pod_class: PodClass, step: Step) -> int:
+    def candidates(self, pod_class: PodClass, step: Step) -> ClaimSet:
         """Open claims that nothing known about the class rules out."""
-        candidates = ((1 << len(self.claims)) - 1) & ~step.closed_claims
+        candidates = ClaimSet((1 << len(self.claims)) - 1) & ~step.closed_claims
         for group, chosen in step.groups:
             candidates &= ~self._ruled_out(group, step, chosen)
         for group in pod_class.kept_out:
@@ -426,13 +427,13 @@ class FirstFit:
             return False
         return min(settled.values) in group.forbidden(step.strict.at(group.key), chosen)
 
-    def _ruled_out(self, group: Group, step: Step, chosen: bool) -> int:
+    def _ruled_out(self, group: Group, step: Step, chosen: bool) -> ClaimSet:
         """Open claims that cannot take a pod of the group, as far as that is known without looking at them."""
         if group.key == HOSTNAME:
-            return group.full_hosts(chosen) if group.kind != AFFINITY else 0
-        found = 0
+            return group.full_hosts(chosen) if group.kind != AFFINITY else NO_CLAIMS
+        found = NO_CLAIMS
         for domain in group.forbidden(step.strict.at(group.key), chosen):
-            found |= self._settled_at.get((group.key, domain), 0)
+            found |= self._settled_at.get((group.key, domain), NO_CLAIMS)
         return found
 
     def _on_new_claim(self, pod_class: PodClass, position: int, step: Step) -> bool:
@@ -465,7 +466,7 @@ class FirstFit:
 
     def commit_whole(self, claim: Claim, parties: Sequence[PlacedPods], found: Fitting) -> None:
         """A claim takes pods of several classes at once, and is from now on what `found` says."""
-        bit, size = 1 << claim.number, claim.size
+        bit, size = ClaimSet(1 << claim.number), claim.size
         if not size:
             claim.first_units = found.units
         if claim.requirements is not found.requirements or not size:
@@ -489,27 +490,27 @@ class FirstFit:
             if each.counted or step.marks:
                 record(claim, each, step, bool(found.reserved), len(positions))
 
-    def _grow(self, number: int, bit: int, size: int, count: int) -> None:
+    def _grow(self, number: int, bit: ClaimSet, size: int, count: int) -> None:
         """A claim has more pods. Among claims of one size, new ones are asked last and the latest to grow first."""
         if size:
             self._by_size[size] &= ~bit
             self._in_order[size].remove(number)
             if not self._by_size[size]:
                 del self._by_size[size], self._in_order[size]
-        self._by_size[size + count] = self._by_size.get(size + count, 0) | bit
+        self._by_size[size + count] = self._by_size.get(size + count, NO_CLAIMS) | bit
         order = self._in_order.setdefault(size + count, deque())
         if size:
             order.appendleft(number)
         else:
             order.append(number)
 
-    def _note_domains(self, bit: int, requirements: Requirements) -> None:
+    def _note_domains(self, bit: ClaimSet, requirements: Requirements) -> None:
         """Remember where a claim must lie, for the labels that groups watch."""
         for key in self._watched:
             settled = requirements.get(key)
             if settled is not None and not settled.complement and len(settled.values) == 1:
                 where = (key, min(settled.values))
-                self._settled_at[where] = self._settled_at.get(where, 0) | bit
+                self._settled_at[where] = self._settled_at.get(where, NO_CLAIMS) | bit
 
     def key(self, position: int) -> str:
         """The name of the pod at a position."""

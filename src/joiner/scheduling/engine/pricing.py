@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from joiner.bitset import UnitSet
 from joiner.catalog.market import RESERVED_DIVISOR, Offering, Option
 from joiner.model import labels
 from joiner.requirements import Requirement, Requirements
@@ -122,7 +123,7 @@ def on_the_market(
     run: "FirstFit",
     template: Template,
     requirements: Requirements,
-    units: int,
+    units: UnitSet,
     min_values: Mapping[str, int] | None = None,
 ) -> float:
     """What the cheapest of some units costs without a reservation; infinite where none can be bought.

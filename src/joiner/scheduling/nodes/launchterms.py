@@ -13,6 +13,7 @@ from itertools import chain, combinations, product
 from math import prod
 from typing import Final, NamedTuple
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.catalog.units import Stock
 from joiner.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joiner.requirements import Requirement, Requirements
@@ -23,7 +24,7 @@ _PRODUCTS_MOST: Final = 2048
 
 _PLACE: Final = (CAPACITY_TYPE, ZONE)
 
-Offered = tuple[Requirements, int]
+Offered = tuple[Requirements, UnitSet]
 """The labels that some offerings share, and the units that can be bought with them."""
 
 
@@ -31,7 +32,7 @@ class LaunchTerms(NamedTuple):
     """What a claim is written as."""
 
     requirements: Requirements
-    units: int
+    units: UnitSet
     """The units it can be launched as; no type of them can be launched as any other unit."""
     short: Mapping[str, int]
     """Labels of which there are fewer values than minValues asks for, with the number that is left."""
@@ -45,10 +46,10 @@ class LaunchTermsTable:
         self._stock = stock
         self._flexible = flexible
         self._well_known = well_known
-        self._known: dict[tuple[Requirements, int, tuple[tuple[str, int], ...], bool], LaunchTerms | None] = {}
+        self._known: dict[tuple[Requirements, UnitSet, tuple[tuple[str, int], ...], bool], LaunchTerms | None] = {}
 
     def of(
-        self, requirements: Requirements, units: int, min_values: Mapping[str, int], *, reserved: bool = False
+        self, requirements: Requirements, units: UnitSet, min_values: Mapping[str, int], *, reserved: bool = False
     ) -> LaunchTerms | None:
         """The terms that miss fewest values of minValues, then the cheapest, then those with most types and offerings,
         then those that narrow the fewest labels, capacity type and zone rather than others.
@@ -61,7 +62,7 @@ class LaunchTermsTable:
         return self._known[question]
 
     def _best(
-        self, requirements: Requirements, units: int, min_values: Mapping[str, int], reserved: bool
+        self, requirements: Requirements, units: UnitSet, min_values: Mapping[str, int], reserved: bool
     ) -> LaunchTerms | None:
         best: tuple[tuple[object, ...], LaunchTerms] | None = None
         for decided in self._decisions(requirements, units, reserved):
@@ -79,7 +80,7 @@ class LaunchTermsTable:
                     best = rank, LaunchTerms(asked, left, short, priced.offering.cost)
         return None if best is None else best[1]
 
-    def _offered(self, requirements: Requirements, units: int, reserved: bool) -> list[Offered]:
+    def _offered(self, requirements: Requirements, units: UnitSet, reserved: bool) -> list[Offered]:
         """The offerings of some units that the requirements allow."""
         found = ((shape, having & units) for shape, having in self._stock.offered(reserved=reserved))
         return [
@@ -88,7 +89,7 @@ class LaunchTermsTable:
 
     # -- labels that the claim decides ------------------------------------------------------------------------------------
 
-    def _decisions(self, requirements: Requirements, units: int, reserved: bool) -> Iterator[Requirements]:
+    def _decisions(self, requirements: Requirements, units: UnitSet, reserved: bool) -> Iterator[Requirements]:
         """The requirements with one value for each label that settings put on offerings, in every way there is."""
         choices: list[list[Requirement]] = []
         offered = self._offered(requirements, self._of_same_types(units), reserved) if self._stock.decided else []
@@ -103,7 +104,7 @@ class LaunchTermsTable:
 
     # -- offerings that are another kind of node --------------------------------------------------------------------------
 
-    def _of_same_types(self, units: int) -> int:
+    def _of_same_types(self, units: UnitSet) -> UnitSet:
         """The units of the types that some units are of."""
         found = units
         if self._stock.has_twins:
@@ -111,7 +112,9 @@ class LaunchTermsTable:
                 found |= self._stock.twins(number)
         return found
 
-    def _products(self, requirements: Requirements, units: int, reserved: bool) -> Iterator[tuple[Requirements, int]]:
+    def _products(
+        self, requirements: Requirements, units: UnitSet, reserved: bool
+    ) -> Iterator[tuple[Requirements, UnitSet]]:
         """Narrower requirements, each with the units that can be bought under them and are never launched as another one."""
         described = self._stock.described(requirements)
         units &= described
@@ -136,7 +139,7 @@ class LaunchTermsTable:
             if left:
                 yield asked, left
 
-    def _wrong(self, requirements: Requirements, units: int, others: int, reserved: bool) -> list[Offered]:
+    def _wrong(self, requirements: Requirements, units: UnitSet, others: UnitSet, reserved: bool) -> list[Offered]:
         """Offerings that the claim must not be launched as: other kinds of node, and machines that are counted one by one."""
         found = self._offered(requirements, others, reserved) if others else []
         if not reserved:
@@ -146,11 +149,11 @@ class LaunchTermsTable:
 
     def _values(self, key: str, offered: Iterable[Offered], wrong: Iterable[Offered]) -> "list[_Class]":
         """The values of a label that offerings have, those together that lead to the same wrong nodes."""
-        values = {shape[key]: set[tuple[Requirements, int]]() for shape, _ in offered if key in shape}
+        values = {shape[key]: set[tuple[Requirements, UnitSet]]() for shape, _ in offered if key in shape}
         for shape, having in wrong:
             if key in shape:
                 values[shape[key]].add((shape.without(key), having))
-        classes: dict[frozenset[tuple[Requirements, int]], list[Requirement]] = {}
+        classes: dict[frozenset[tuple[Requirements, UnitSet]], list[Requirement]] = {}
         for value in sorted(values, key=str):
             classes.setdefault(frozenset(values[value]), []).append(value)
         return [_Class(tuple(alike), not leads_to) for leads_to, alike in classes.items()]
@@ -197,14 +200,14 @@ def _single(wanted: Requirement, named: set[str]) -> Iterator[Requirement]:
         yield rest
 
 
-def _all(offered: Iterable[Offered]) -> int:
-    found = 0
+def _all(offered: Iterable[Offered]) -> UnitSet:
+    found = NO_UNITS
     for _, having in offered:
         found |= having
     return found
 
 
-def _numbers(units: int) -> Iterator[int]:
+def _numbers(units: UnitSet) -> Iterator[int]:
     """The numbers of a set of units, in order."""
     while units:
         bit = units & -units

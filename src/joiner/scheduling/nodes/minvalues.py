@@ -7,6 +7,7 @@ launched. Flexibility that cannot be launched is not flexibility.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.catalog.units import Stock
 from joiner.requirements import Requirement, Requirements
 
@@ -14,9 +15,9 @@ from joiner.requirements import Requirement, Requirements
 class _Values(NamedTuple):
     """The values of a label that a requirement allows."""
 
-    having: tuple[tuple[str, int], ...]
+    having: tuple[tuple[str, UnitSet], ...]
     """Value to the units that have it, in order of value."""
-    units: int
+    units: UnitSet
     """All of these units."""
     disjoint: bool
     """Whether no unit has several of the values."""
@@ -29,18 +30,18 @@ class Flexibility:
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
-        self._known: dict[tuple[str, int, int, Requirements, tuple[str, ...]], int] = {}
+        self._known: dict[tuple[str, int, UnitSet, Requirements, tuple[str, ...]], int] = {}
         self._missing: dict[
-            tuple[int, int, Requirements, tuple[str, ...]], tuple[Mapping[str, int], dict[str, int]]
+            tuple[int, UnitSet, Requirements, tuple[str, ...]], tuple[Mapping[str, int], dict[str, int]]
         ] = {}
         """By the identity of the minValues, which are kept with the answer: claims of a pool share theirs."""
-        self._tables: dict[str, tuple[tuple[str, int], ...]] = {}
+        self._tables: dict[str, tuple[tuple[str, UnitSet], ...]] = {}
         self._allowed: dict[tuple[str, Requirement | None], _Values] = {}
-        self._sold: dict[tuple[str, str, Requirements], tuple[int, tuple[tuple[str, int], ...]]] = {}
+        self._sold: dict[tuple[str, str, Requirements], tuple[UnitSet, tuple[tuple[str, UnitSet], ...]]] = {}
         """What can be bought with a value of a label under some requirements, and the machines that reservations have then."""
 
     def counts(
-        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
+        self, keys: Mapping[str, int], units: UnitSet, requirements: Requirements, reservable: Collection[str] = ()
     ) -> dict[str, int]:
         """For each key, how many values the units leave under the requirements: all of them, or as many as are asked for.
 
@@ -54,7 +55,9 @@ class Flexibility:
             found[key] = self._known[question]
         return found
 
-    def _count(self, key: str, least: int, units: int, requirements: Requirements, reservable: tuple[str, ...]) -> int:
+    def _count(
+        self, key: str, least: int, units: UnitSet, requirements: Requirements, reservable: tuple[str, ...]
+    ) -> int:
         allowed = self._values(key, requirements.get(key))
         offered = key in self._stock.offering_keys
         if allowed.one_each and not offered:
@@ -69,7 +72,7 @@ class Flexibility:
         return found
 
     def missing(
-        self, keys: Mapping[str, int], units: int, requirements: Requirements, reservable: Collection[str] = ()
+        self, keys: Mapping[str, int], units: UnitSet, requirements: Requirements, reservable: Collection[str] = ()
     ) -> Mapping[str, int]:
         """The keys that have too few values left, with the count that is left."""
         if not keys:
@@ -85,7 +88,7 @@ class Flexibility:
         found = self._allowed.get((key, wanted))
         if found is None:
             having = tuple((value, units) for value, units in self._table(key) if wanted is None or wanted.has(value))
-            together = 0
+            together = NO_UNITS
             for _, units in having:
                 together |= units
             disjoint = sum(units.bit_count() for _, units in having) == together.bit_count()
@@ -98,7 +101,7 @@ class Flexibility:
         return max((least for key, least in keys.items() if self._values(key, None).disjoint), default=1)
 
     def _launchable(
-        self, key: str, value: str, units: int, requirements: Requirements, reservable: Collection[str]
+        self, key: str, value: str, units: UnitSet, requirements: Requirements, reservable: Collection[str]
     ) -> bool:
         """Whether some unit can be had with that value of a label that offerings carry."""
         sold = self._sold.get((key, value, requirements))
@@ -108,10 +111,10 @@ class Flexibility:
             sold = self._sold[key, value, requirements] = (self._stock.for_sale(pinned), machines)
         return bool(sold[0] & units) or any(there & units for name, there in sold[1] if name in reservable)
 
-    def _table(self, key: str) -> tuple[tuple[str, int], ...]:
+    def _table(self, key: str) -> tuple[tuple[str, UnitSet], ...]:
         table = self._tables.get(key)
         if table is None:
-            by_value: dict[str, int] = {}
+            by_value: dict[str, UnitSet] = {}
             for number, unit in enumerate(self._stock.units):
                 values: set[str] = set()
                 if key in self._stock.offering_keys:
@@ -121,6 +124,6 @@ class Flexibility:
                 elif key in unit.requirements and not unit.requirements[key].complement:
                     values |= unit.requirements[key].values
                 for value in values:
-                    by_value[value] = by_value.get(value, 0) | 1 << number
+                    by_value[value] = by_value.get(value, NO_UNITS) | UnitSet(1 << number)
             table = self._tables[key] = tuple(sorted(by_value.items()))
         return table

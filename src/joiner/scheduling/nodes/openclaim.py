@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from joiner.bitset import NO_UNITS, ReservationSet, UnitSet
 from joiner.model import labels
 from joiner.model.labels import HOSTNAME
 from joiner.model.pod import ContainerPort
@@ -50,9 +51,9 @@ class Fitting(NamedTuple):
     """A claim takes a pod: what it would be afterwards."""
 
     requirements: Requirements
-    units: int
+    units: UnitSet
     amounts: Amounts
-    reserved: int
+    reserved: ReservationSet
     """The reservations it counts on: one of them."""
     min_values: Mapping[str, int]
 
@@ -78,7 +79,7 @@ class Claim:
         self.ports: list[ContainerPort] = []
         self.attached: dict[str, frozenset[str]] = {}
         self.min_values: Mapping[str, int] = template.min_values
-        self.first_units = 0
+        self.first_units = NO_UNITS
         """What it could be when it was opened: the largest of these counts against the pool's limits."""
         self.cost_max: float | None = None
         """What it may cost at most, if it was opened at a price."""

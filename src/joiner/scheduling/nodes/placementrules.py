@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from joiner.bitset import NO_RESERVATIONS, NO_UNITS, ReservationSet, UnitSet
 from joiner.catalog.units import Terms
 from joiner.model import labels
 from joiner.model.labels import HOSTNAME
@@ -63,8 +64,8 @@ class PlacementRules:
         self.market_first: frozenset[int] = frozenset()
         """The classes that leave reservations to others as long as there is something to buy for them."""
         self._tolerated: dict[tuple[int, int], bool] = {}
-        self._usable: dict[tuple[int, int], int] = {}
-        self._machines: dict[tuple[int, int], int] = {}
+        self._usable: dict[tuple[int, UnitSet], ReservationSet] = {}
+        self._machines: dict[tuple[int, ReservationSet], UnitSet] = {}
 
     def tolerates(self, template: Template, step: Step) -> bool:
         """Whether the pod puts up with the taints of the pool."""
@@ -261,31 +262,31 @@ class PlacementRules:
         units = template.usable & template.within_limits() & template.large_enough(pod_class.amounts, pod_class.ports)
         return any(self._could_be_at(template, joined, place, units) for place in step.places)
 
-    def _could_be_at(self, template: Template, joined: Requirements, place: Requirements, units: int) -> bool:
+    def _could_be_at(self, template: Template, joined: Requirements, place: Requirements, units: UnitSet) -> bool:
         placed = self._joined.of(joined, place)
         if placed is None:
             return not joined.conflicts(place)
         terms = template.stock.terms(placed)
         return bool(units & terms.described & template.stock.available(placed))
 
-    def _attachable(self, claim: Claim, pod_class: PodClass, units: int) -> int:
+    def _attachable(self, claim: Claim, pod_class: PodClass, units: UnitSet) -> UnitSet:
         more = pod_class.volumes.attachments
         together = {driver: claim.attached.get(driver, frozenset()) | volumes for driver, volumes in more.items()}
         return self._attachable_to(claim.template, together, units)
 
-    def _attachable_to(self, template: Template, attached: Mapping[str, frozenset[str]], units: int) -> int:
+    def _attachable_to(self, template: Template, attached: Mapping[str, frozenset[str]], units: UnitSet) -> UnitSet:
         """The units that can attach so many volumes of each driver."""
         for driver, volumes in attached.items():
             count = len(volumes)
             for number, unit in enumerate(template.stock.units):
                 if units >> number & 1 and unit.volume_limits.get(driver, count) < count:
-                    units &= ~(1 << number)
+                    units &= ~UnitSet(1 << number)
         return units
 
     def _reserved(
         self,
         claim: Claim,
-        units: int,
+        units: UnitSet,
         terms: Terms,
         requirements: Requirements,
         amounts: Amounts,
@@ -295,7 +296,7 @@ class PlacementRules:
     ) -> Fitting | Refused:
         for_sale = units & terms.for_sale
         machines = units & terms.machines
-        usable = self._having(terms, machines) if machines and not (modest and for_sale) else 0
+        usable = self._having(terms, machines) if machines and not (modest and for_sale) else NO_RESERVATIONS
         if usable and self._reservations.can_hold(claim.number, usable):
             for_sale |= machines
         elif terms.counted and (sold := self._counted(claim, units, terms, requirements, amounts, for_sale, new=new)):
@@ -303,7 +304,7 @@ class PlacementRules:
         elif (usable and not for_sale) or (not new and self._reservations.holds(claim.number) is not None):
             return Refused(RESERVATIONS, NOWHERE if not terms.reserved else None)
         else:
-            usable = 0
+            usable = NO_RESERVATIONS
             if machines and for_sale and claim.cost_max is not None:
                 for_sale &= claim.template.stock.prices(requirements).at_most(claim.cost_max)
                 if not for_sale:
@@ -316,11 +317,11 @@ class PlacementRules:
     def _counted(
         self,
         claim: Claim,
-        units: int,
+        units: UnitSet,
         terms: Terms,
         requirements: Requirements,
         amounts: Amounts,
-        for_sale: int,
+        for_sale: UnitSet,
         *,
         new: bool,
     ) -> Fitting | Refused | None:
@@ -335,10 +336,10 @@ class PlacementRules:
             if (held is None and for_sale and not self.short(claim, for_sale, requirements)) or stock.has_twins:
                 return None
             units &= ~terms.for_sale  # types that can be had otherwise might be launched otherwise
-            for_sale = 0
+            for_sale = NO_UNITS
         having = [(name, there & units) for name, there in terms.counted if there & units]
         usable = self._reservations.those(name for name, _ in having)
-        found = 0
+        found = NO_UNITS
         for _, there in having:
             found |= there
         if usable and self._reservations.can_hold(claim.number, usable):
@@ -351,7 +352,7 @@ class PlacementRules:
             return Refused(RESERVATIONS, SOLD_OUT) if usable else None
         return None
 
-    def _having(self, terms: Terms, machines: int) -> int:
+    def _having(self, terms: Terms, machines: UnitSet) -> ReservationSet:
         """The reservations that can be used and have some of the machines."""
         key = (id(terms.reserved), machines)
         found = self._usable.get(key)
@@ -360,13 +361,13 @@ class PlacementRules:
             found = self._usable[key] = self._reservations.those(having)
         return found
 
-    def reservable(self, claim: Claim) -> int:
+    def reservable(self, claim: Claim) -> ReservationSet:
         """The reservations that a claim could have one of as it stands, though it was opened without."""
         terms = claim.template.stock.terms(claim.requirements)
         usable = self._having(terms, claim.units & terms.machines)
-        return usable if usable and self._reservations.can_hold(claim.number, usable) else 0
+        return usable if usable and self._reservations.can_hold(claim.number, usable) else NO_RESERVATIONS
 
-    def to_be_had(self, claim: Claim) -> int:
+    def to_be_had(self, claim: Claim) -> UnitSet:
         """The units that an open claim may still end up as; one that counts on a reservation never goes back to the market."""
         if self._reservations.holds(claim.number) is None:
             return claim.units
@@ -376,14 +377,14 @@ class PlacementRules:
         key = (id(usable), within_reach)
         found = self._machines.get(key)
         if found is None:
-            found = 0
+            found = NO_UNITS
             for name, units in usable:
                 if self._reservations.those((name,)) & within_reach:
                     found |= units
             self._machines[key] = found
         return found & claim.units
 
-    def _flexible_enough(self, claim: Claim, units: int, found: Fitting, new: bool) -> Fitting | Refused:
+    def _flexible_enough(self, claim: Claim, units: UnitSet, found: Fitting, new: bool) -> Fitting | Refused:
         short = self.short(claim, units, found.requirements, self._reservations.names(found.reserved))
         if not short:
             return found
@@ -392,7 +393,7 @@ class PlacementRules:
         return Refused(MIN_VALUES, short)
 
     def short(
-        self, claim: Claim, units: int, requirements: Requirements, reservable: Collection[str] = ()
+        self, claim: Claim, units: UnitSet, requirements: Requirements, reservable: Collection[str] = ()
     ) -> Mapping[str, int]:
         """The labels of which a claim would leave fewer values than its minValues ask for, with the number that is left.
 

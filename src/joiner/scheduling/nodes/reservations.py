@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
+from joiner.bitset import NO_RESERVATIONS, ReservationSet
+
 _NEWCOMER: Final = -1
 """Stands for every claim that holds nothing yet: all of them could be given the same."""
 
@@ -18,34 +20,34 @@ class Reservations:
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self._names = sorted(counts)
-        self._bits = {name: 1 << number for number, name in enumerate(self._names)}
+        self._bits = {name: ReservationSet(1 << number) for number, name in enumerate(self._names)}
         self._left = {self._bits[name]: counts[name] for name in self._names}
         self._free = self.those(name for name in self._names if counts[name] > 0)
         """Reservations with a rest."""
-        self._wanted: dict[int, int] = {}
-        self._given: dict[int, int] = {}
-        self._holders: dict[int, set[int]] = {}
+        self._wanted: dict[int, ReservationSet] = {}
+        self._given: dict[int, ReservationSet] = {}
+        self._holders: dict[ReservationSet, set[int]] = {}
         self._state = 0
         """Changes whenever some claim wants less, or wants one at all."""
-        self._within_reach: dict[int, tuple[int, int]] = {}
+        self._within_reach: dict[int, tuple[int, ReservationSet]] = {}
         """Claim to the state at which it was asked about, and what it could be given then; later it can only be less."""
 
     def any_free(self) -> bool:
         """Whether some reservation has one that no claim counts on."""
         return bool(self._free)
 
-    def those(self, names: Iterable[str]) -> int:
+    def those(self, names: Iterable[str]) -> ReservationSet:
         """Reservations by name, as a set; names that were not counted are left out."""
-        found = 0
+        found = NO_RESERVATIONS
         for name in names:
-            found |= self._bits.get(name, 0)
+            found |= self._bits.get(name, NO_RESERVATIONS)
         return found
 
-    def names(self, some: int) -> tuple[str, ...]:
+    def names(self, some: ReservationSet) -> tuple[str, ...]:
         """The names of some reservations, in order."""
         return tuple(self._name(bit) for bit in _each(some))
 
-    def _name(self, bit: int) -> str:
+    def _name(self, bit: ReservationSet) -> str:
         return self._names[bit.bit_length() - 1]
 
     def holds(self, claim: int) -> str | None:
@@ -53,27 +55,27 @@ class Reservations:
         given = self._given.get(claim)
         return None if given is None else self._name(given)
 
-    def can_hold(self, claim: int, usable: int) -> bool:
+    def can_hold(self, claim: int, usable: ReservationSet) -> bool:
         """Whether the claim could be given one of these, moving others about if need be. Nothing is changed."""
-        if usable & (self._free | self._given.get(claim, 0)):
+        if usable & (self._free | self._given.get(claim, NO_RESERVATIONS)):
             return True
-        _, before = self._within_reach.get(self._who(claim), (0, -1))
+        _, before = self._within_reach.get(self._who(claim), (0, ~NO_RESERVATIONS))
         return bool(usable & before) and bool(usable & self.within_reach(claim))
 
     def _who(self, claim: int) -> int:
         return claim if claim in self._given else _NEWCOMER
 
-    def within_reach(self, claim: int) -> int:
+    def within_reach(self, claim: int) -> ReservationSet:
         """The reservations of which the claim could be given one, if others make room where they can."""
-        found = self._free | self._given.get(claim, 0)
+        found = self._free | self._given.get(claim, NO_RESERVATIONS)
         if not found:
-            return 0
+            return NO_RESERVATIONS
         who = self._who(claim)
-        state, known = self._within_reach.get(who, (-1, 0))
+        state, known = self._within_reach.get(who, (-1, NO_RESERVATIONS))
         if state == self._state:
             return known
         stuck = [(self._given[other], wanted) for other, wanted in self._wanted.items() if other != claim]
-        seen = 0
+        seen = NO_RESERVATIONS
         while seen != found:
             seen = found
             for given, wanted in stuck:
@@ -82,12 +84,12 @@ class Reservations:
         self._within_reach[who] = (self._state, found)
         return found
 
-    def hold(self, claim: int, usable: int) -> bool:
+    def hold(self, claim: int, usable: ReservationSet) -> bool:
         """Give the claim one of these; others keep one each, perhaps another. False if that cannot be done."""
         if not usable:
             self.release(claim)
             return False
-        if self._given.get(claim, 0) & usable:
+        if self._given.get(claim, NO_RESERVATIONS) & usable:
             self._want(claim, usable)
             return True
         moves = self._path(claim, usable)
@@ -102,28 +104,28 @@ class Reservations:
             self._give(who, what)
         return True
 
-    def _want(self, claim: int, usable: int) -> None:
+    def _want(self, claim: int, usable: ReservationSet) -> None:
         before = self._wanted.get(claim)
         if usable == before:
             return
         self._wanted[claim] = usable
         if before is not None and usable & ~before:
             self._within_reach.clear()  # it may make room where it could not before
-        state, own = self._within_reach.get(claim, (-1, 0))
+        state, own = self._within_reach.get(claim, (-1, NO_RESERVATIONS))
         if state == self._state:
             self._within_reach[claim] = (state + 1, own)  # what it could be given does not hang on what it wants
         self._state += 1
 
-    def _take(self, bit: int) -> None:
+    def _take(self, bit: ReservationSet) -> None:
         self._left[bit] -= 1
         if not self._left[bit]:
             self._free &= ~bit
 
-    def _return(self, bit: int) -> None:
+    def _return(self, bit: ReservationSet) -> None:
         self._left[bit] += 1
         self._free |= bit
 
-    def _give(self, claim: int, bit: int) -> None:
+    def _give(self, claim: int, bit: ReservationSet) -> None:
         before = self._given.get(claim)
         if before is not None:
             self._holders[before].discard(claim)
@@ -145,7 +147,7 @@ class Reservations:
         `even` are reservations that cost every claim the same: two claims gain nothing by swapping two of these.
         """
         uneven = self.those(name for name in self._names if name not in even)
-        room: dict[int, tuple[float, int, int] | None] = {}
+        room: dict[ReservationSet, tuple[float, int, ReservationSet] | None] = {}
         changed = True
         while changed:
             changed = False
@@ -154,7 +156,7 @@ class Reservations:
                     room.clear()
                     changed = True
 
-    def _cheapest_free(self, claim: int, cost: Callable[[int, str], float]) -> int | None:
+    def _cheapest_free(self, claim: int, cost: Callable[[int, str], float]) -> ReservationSet | None:
         free = _each(self._wanted[claim] & self._free)
         return min(free, key=lambda bit: (cost(claim, self._name(bit)), bit), default=None)
 
@@ -167,7 +169,7 @@ class Reservations:
         self._give(claim, best)
         return True
 
-    def _swapped(self, claim: int, cost: Callable[[int, str], float], uneven: int) -> bool:
+    def _swapped(self, claim: int, cost: Callable[[int, str], float], uneven: ReservationSet) -> bool:
         own, wanted = self._given[claim], self._wanted[claim]
         wanted &= ~own if own & uneven else uneven
         if not wanted:
@@ -183,7 +185,10 @@ class Reservations:
         return False
 
     def _made_room(
-        self, claim: int, cost: Callable[[int, str], float], room: dict[int, tuple[float, int, int] | None]
+        self,
+        claim: int,
+        cost: Callable[[int, str], float],
+        room: dict[ReservationSet, tuple[float, int, ReservationSet] | None],
     ) -> bool:
         """Whether a claim changes to a cheaper reservation in the place of another, which loses less than the claim gains.
 
@@ -208,19 +213,21 @@ class Reservations:
                 return True
         return False
 
-    def _ways_out(self, bit: int, cost: Callable[[int, str], float]) -> Iterator[tuple[float, int, int]]:
+    def _ways_out(
+        self, bit: ReservationSet, cost: Callable[[int, str], float]
+    ) -> Iterator[tuple[float, int, ReservationSet]]:
         """What each claim would lose that changes from a reservation to the best free one, who it is, and which one that is."""
         for other in sorted(self._holders.get(bit, ())):
             best = self._cheapest_free(other, cost)
             if best is not None:
                 yield cost(other, self._name(best)) - cost(other, self._name(bit)), other, best
 
-    def _path(self, claim: int, usable: int) -> list[tuple[int, int]] | None:
+    def _path(self, claim: int, usable: ReservationSet) -> list[tuple[int, ReservationSet]] | None:
         """An augmenting path: the claim, then the claims that make room for it, up to a reservation with one left."""
-        goal = self._free | self._given.get(claim, 0)
+        goal = self._free | self._given.get(claim, NO_RESERVATIONS)
         if usable & goal:
             return [(claim, next(_each(usable & goal)))]
-        came_from: dict[int, tuple[int, int | None]] = dict.fromkeys(_each(usable), (claim, None))
+        came_from: dict[ReservationSet, tuple[int, ReservationSet | None]] = dict.fromkeys(_each(usable), (claim, None))
         queue = deque(came_from)
         seen = usable
         while queue:
@@ -228,14 +235,14 @@ class Reservations:
             if bit & goal:
                 return _walked(bit, came_from)
             for other in sorted(self._holders.get(bit, ())):
-                more = self._wanted[other] & ~seen if other != claim else 0
+                more = self._wanted[other] & ~seen if other != claim else NO_RESERVATIONS
                 came_from.update((each, (other, bit)) for each in _each(more))
                 queue.extend(_each(more))
                 seen |= more
         return None
 
 
-def _each(some: int) -> Iterator[int]:
+def _each(some: ReservationSet) -> Iterator[ReservationSet]:
     """The bits of a set, one by one."""
     while some:
         bit = some & -some
@@ -243,9 +250,11 @@ def _each(some: int) -> Iterator[int]:
         some ^= bit
 
 
-def _walked(bit: int, came_from: Mapping[int, tuple[int, int | None]]) -> list[tuple[int, int]]:
-    moves: list[tuple[int, int]] = []
-    at: int | None = bit
+def _walked(
+    bit: ReservationSet, came_from: Mapping[ReservationSet, tuple[int, ReservationSet | None]]
+) -> list[tuple[int, ReservationSet]]:
+    moves: list[tuple[int, ReservationSet]] = []
+    at: ReservationSet | None = bit
     while at is not None:
         who, before = came_from[at]
         moves.append((who, at))

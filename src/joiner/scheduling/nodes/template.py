@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.catalog.units import Stock
 from joiner.model import labels, podrequests
 from joiner.model.labels import Vocabulary
@@ -19,7 +20,7 @@ from joiner.scheduling.problem import Amounts, PoolOption
 class DaemonGroup:
     """Units on which the same daemons will run."""
 
-    def __init__(self, units: int, amounts: Amounts, ports: tuple[ContainerPort, ...]) -> None:
+    def __init__(self, units: UnitSet, amounts: Amounts, ports: tuple[ContainerPort, ...]) -> None:
         self.units = units
         self.amounts = amounts
         self.busy = any(amounts)
@@ -82,11 +83,11 @@ class Template:
     def _group(
         self, daemons: Sequence[Pod], joined: Requirements, names: Sequence[str], vocabulary: Vocabulary
     ) -> tuple[DaemonGroup, ...]:
-        parts: list[tuple[int, tuple[int, ...]]] = [(self.stock.everyone, ())]
+        parts: list[tuple[UnitSet, tuple[int, ...]]] = [(self.stock.everyone, ())]
         for number, pod in enumerate(daemons):
             if kept_off(self.taints, pod.spec.tolerations):
                 continue
-            runs_on = 0
+            runs_on = NO_UNITS
             for rule in node_rules(pod, vocabulary):
                 if joined.compatible(rule, vocabulary.well_known):
                     runs_on |= self.stock.described(rule)
@@ -98,11 +99,11 @@ class Template:
             ]
         return tuple(_summed(units, [daemons[number] for number in who], names) for units, who in parts)
 
-    def large_enough(self, amounts: Amounts, ports: Iterable[ContainerPort] = ()) -> int:
+    def large_enough(self, amounts: Amounts, ports: Iterable[ContainerPort] = ()) -> UnitSet:
         """Units that hold these amounts beside their daemons, where those do not want the same ports."""
         if self._alone:
             return self.fits.large_enough(amounts)
-        found = 0
+        found = NO_UNITS
         for group in self.daemons:
             if group.ports and any(port.conflicts(other) for port in ports for other in group.ports):
                 continue
@@ -110,7 +111,7 @@ class Template:
             found |= group.units & self.fits.large_enough(wanted)
         return found
 
-    def room(self, units: int) -> tuple[int, ...]:
+    def room(self, units: UnitSet) -> tuple[int, ...]:
         """The most that any of the units leaves for pods of each resource."""
         if self._alone or not units:
             return self.fits.largest(units)
@@ -121,7 +122,7 @@ class Template:
         ]
         return tuple([max(column) for column in zip(*rooms, strict=True)])
 
-    def how_many(self, units: int, own: Amounts, pod_amounts: Amounts, most: int, least: int = 1) -> int:
+    def how_many(self, units: UnitSet, own: Amounts, pod_amounts: Amounts, most: int, least: int = 1) -> int:
         """How often, up to some number, one of the units holds pods of one size beside its daemons and what is there.
 
         Of units without daemons, at least so many of them.
@@ -135,31 +136,31 @@ class Template:
                 found = max(found, self.fits.how_many(there, beside, pod_amounts, most))
         return found
 
-    def within_limits(self) -> int:
+    def within_limits(self) -> UnitSet:
         """Units that the pool's limits still allow."""
         if self.left.get(NODES, 1) <= 0:
-            return 0
+            return NO_UNITS
         found = self.stock.everyone
         for name, left in self.left.items():
             if name != NODES:
                 found &= ~self.stock.capacity(name).more_than(left)
         return found
 
-    def opened(self, units: int) -> None:
+    def opened(self, units: UnitSet) -> None:
         """A claim was opened that may be any of these: the largest of each resource counts against the limits."""
         for name in self.left:
             self.left[name] -= self._counted(name, units)
 
-    def closed(self, units: int) -> None:
+    def closed(self, units: UnitSet) -> None:
         """A claim that could be any of these when it was opened will not be bought after all."""
         for name in self.left:
             self.left[name] += self._counted(name, units)
 
-    def _counted(self, name: str, units: int) -> int:
+    def _counted(self, name: str, units: UnitSet) -> int:
         return MILLI if name == NODES else self.stock.capacity(name).largest(units)
 
 
-def _summed(units: int, daemons: Iterable[Pod], names: Sequence[str]) -> DaemonGroup:
+def _summed(units: UnitSet, daemons: Iterable[Pod], names: Sequence[str]) -> DaemonGroup:
     totals = dict.fromkeys(names, 0)
     ports: list[ContainerPort] = []
     for pod in daemons:

@@ -7,6 +7,7 @@ Whether they may be on other hosts is for the caller to know.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from joiner.bitset import NO_UNITS
 from joiner.model.pod import ContainerPort
 from joiner.requirements import Requirements
 from joiner.scheduling.nodes.openclaim import Claim
@@ -92,7 +93,7 @@ class ClaimSplitter:
     def _filled(self, claim: Claim, part: ClaimPart) -> Claim | None:
         claim.requirements, claim.amounts = part.requirements, part.amounts
         claim.ports, claim.attached = list(part.ports), dict(part.attached)
-        claim.units, claim.min_values = 0, self._whole.min_values
+        claim.units, claim.min_values = NO_UNITS, self._whole.min_values
         claim.first_units = self._whole.first_units
         self._run.openings.widen(claim)
         flexible = not claim.min_values or self._is_flexible(claim)

@@ -2,6 +2,7 @@
 
 import math
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.requirements import Requirements
 from joiner.scheduling.engine.firstfit import FirstFit
 from joiner.scheduling.engine.pricing import cheapest, compared_cost, on_the_market
@@ -48,10 +49,10 @@ class LeastIncrease(FirstFit):
             return cheapest(self, claim)
         return self._out_of_reservations(claim, claim.requirements, claim.units)
 
-    def _out_of_reservations(self, claim: Claim, requirements: Requirements, units: int) -> float:
+    def _out_of_reservations(self, claim: Claim, requirements: Requirements, units: UnitSet) -> float:
         """What the claim costs out of the best reservation that it can have, which is settled only at the end."""
         stock, reach = claim.template.stock, self.reservations.within_reach(claim.number)
-        terms, machines = stock.terms(requirements), 0
+        terms, machines = stock.terms(requirements), NO_UNITS
         for name, having in (*terms.reserved, *terms.counted):
             if self.reservations.those((name,)) & reach:
                 machines |= having

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from joiner.bitset import NO_RESERVATIONS
 from joiner.scheduling.nodes.openclaim import Claim, Fitting
 from joiner.scheduling.planners.podsizes import Share, Size
 
@@ -22,7 +23,7 @@ def repeat(run: "ValueGreedy", claim: Claim, most: int) -> int:
     if contents is None:
         return 0
     most = min(most, *(_waiting(who) // count for who, count in contents.items()))
-    found = Fitting(claim.requirements, claim.units, claim.amounts, 0, claim.min_values)
+    found = Fitting(claim.requirements, claim.units, claim.amounts, NO_RESERVATIONS, claim.min_values)
     for made in range(most):
         if run.effort.spent():
             return made

@@ -9,6 +9,7 @@ that are too large for what is left are taken off the claims, and nothing else c
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.model.meta import replace
 from joiner.model.quantity import MILLI
 from joiner.model.resources import NODES
@@ -57,7 +58,7 @@ def _left(option: PoolOption) -> Left:
 
 def narrowed(run: "FirstFit", pools: Sequence[PoolOption]) -> bool:
     """Take types off the claims of a run until they are within the limits of these pools; says whether that can be done."""
-    found: dict[int, int] = {}
+    found: dict[int, UnitSet] = {}
     for option in pools:
         left = _left(option)
         claims = [claim for claim in run.claims if claim.template.name == option.pool.name]
@@ -75,13 +76,13 @@ def narrowed(run: "FirstFit", pools: Sequence[PoolOption]) -> bool:
     return True
 
 
-def _shared_out(run: "FirstFit", claims: list[Claim], left: Left, *, wide: bool) -> dict[int, int] | None:
+def _shared_out(run: "FirstFit", claims: list[Claim], left: Left, *, wide: bool) -> dict[int, UnitSet] | None:
     """For each claim the units that it may be within the limits; None if they leave too little."""
     needed = {claim.number: _needed(run, claim, left, wide) for claim in claims}
     spare = {name: amount - sum(some[name] for some in needed.values()) for name, amount in left.items()}
     if any(amount < 0 for amount in spare.values()):
         return None
-    found: dict[int, int] = {}
+    found: dict[int, UnitSet] = {}
     for done, claim in enumerate(claims):
         units = run.openings.to_be_had(claim)
         for name in left:
@@ -98,9 +99,9 @@ def _needed(run: "FirstFit", claim: Claim, left: Left, wide: bool) -> Left:
     stock, units = claim.template.stock, run.openings.to_be_had(claim)
     if run.reservations.holds(claim.number) is None:
         most = run.policy.spot_width if wide and not is_narrow(run, claim, run.policy.spot_width) else 0
-        whole, units = claim.units, 0
+        whole, units = claim.units, NO_UNITS
         for priced in stock.prices(claim.requirements).among(whole):
-            units |= 1 << priced.unit
+            units |= UnitSet(1 << priced.unit)
             claim.units = units
             if not run.openings.short(claim, units, claim.requirements) and not is_narrow(run, claim, most):
                 break

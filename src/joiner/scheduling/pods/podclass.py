@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from joiner.bitset import NO_CLAIMS, NodeSet
 from joiner.model import podrequests
 from joiner.model.labels import Vocabulary
 from joiner.model.meta import replace
@@ -65,9 +66,9 @@ class Step:
         """How the pod contradicts itself, if it does, so that no node can ever satisfy it."""
         self.final = True
         """Whether a claim that says no for want of room says so for ever: not while topology chooses its domain."""
-        self.closed_claims = 0
+        self.closed_claims = NO_CLAIMS
         """Open claims that will never take a pod at this step."""
-        self.closed_nodes = 0
+        self.closed_nodes = NodeSet(0)
         self.hopeless = False
         """Whether no node and no pool will ever take a pod at this step."""
 

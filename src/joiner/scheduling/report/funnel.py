@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.catalog.units import Stock
 from joiner.model import resources
 from joiner.model.resources import PODS
@@ -36,7 +37,7 @@ class Sieve(NamedTuple):
 
     rule: str
     after: str
-    units: int
+    units: UnitSet
     requirements: Requirements
 
     def stage(self, stock: Stock) -> FunnelStage:
@@ -44,7 +45,7 @@ class Sieve(NamedTuple):
         return FunnelStage(rule=self.rule, after=self.after, left=types(stock, self.units))
 
 
-def types(stock: Stock, units: int) -> int:
+def types(stock: Stock, units: UnitSet) -> int:
     """How many types some units are."""
     if not stock.has_twins:
         return units.bit_count()
@@ -77,7 +78,7 @@ def sieves(run: "FirstFit", template: Template, pod_class: PodClass, step: Step)
     units, wanted = template.usable, template.requirements
     yield Sieve(OFFERINGS, "what the pool can buy", units, wanted)
     if taints := untolerated(template.taints, step.tolerations):
-        yield Sieve(TAINTS, f"taint {', '.join(map(taint_text, taints))}", 0, wanted)
+        yield Sieve(TAINTS, f"taint {', '.join(map(taint_text, taints))}", NO_UNITS, wanted)
         return
     for sieve in (
         *_labels(run, template, step),
@@ -92,7 +93,7 @@ def sieves(run: "FirstFit", template: Template, pod_class: PodClass, step: Step)
             return
 
 
-def _sold(stock: Stock, wanted: Requirements) -> int:
+def _sold(stock: Stock, wanted: Requirements) -> UnitSet:
     found = stock.for_sale(wanted)
     for _, machines in stock.reserved(wanted):
         found |= machines
@@ -105,7 +106,7 @@ def _labels(run: "FirstFit", template: Template, step: Step) -> Iterator[Sieve]:
         only = run.joined.only(requirement)
         joined = run.joined.of(wanted, only)
         if joined is None:
-            yield Sieve(REQUIREMENTS, str(requirement), 0, wanted)
+            yield Sieve(REQUIREMENTS, str(requirement), NO_UNITS, wanted)
             return
         wanted = joined
         yield Sieve(REQUIREMENTS, str(requirement), _sold(template.stock, wanted), wanted)
@@ -117,7 +118,7 @@ def _places(run: "FirstFit", template: Template, pod_class: PodClass, step: Step
     wanted = run.joined.of(template.requirements, step.requirements)
     if wanted is None:
         return
-    reached = topology = 0
+    reached = topology = NO_UNITS
     told = ""
     for place in step.places:
         there = run.joined.of(wanted, place)
@@ -154,7 +155,7 @@ def _sizes(run: "FirstFit", template: Template, pod_class: PodClass, step: Step)
             alone = tuple(amount if at == number else 0 for at, amount in enumerate(pod_class.amounts))
             amount = resources.plain(name, pod_class.amounts[number])
             yield Sieve(RESOURCES, f"{name} {amount}", large_enough(template, alone), wanted)
-    free = 0
+    free = NO_UNITS
     for group in template.daemons:
         if not any(port.conflicts(other) for port in pod_class.ports for other in group.ports):
             free |= group.units
@@ -164,15 +165,15 @@ def _sizes(run: "FirstFit", template: Template, pod_class: PodClass, step: Step)
     for driver, volumes in pod_class.volumes.attachments.items():
         for number, unit in enumerate(template.stock.units):
             if unit.volume_limits.get(driver, len(volumes)) < len(volumes):
-                units &= ~(1 << number)
+                units &= ~UnitSet(1 << number)
     yield Sieve(VOLUMES, "volumes that can be attached", units, wanted)
     if template.left:
         yield Sieve(LIMITS, "what the limits of the pool leave", template.within_limits(), wanted)
 
 
-def large_enough(template: Template, amounts: Amounts) -> int:
+def large_enough(template: Template, amounts: Amounts) -> UnitSet:
     """Units that hold these amounts beside their daemons."""
-    found = 0
+    found = NO_UNITS
     for group in template.daemons:
         # A resource that is not asked for is no obstacle, even where daemons ask for more of it than there is.
         needed = tuple(own + (more if own else 0) for own, more in zip(amounts, group.amounts, strict=True))

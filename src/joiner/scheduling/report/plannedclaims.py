@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from joiner.bitset import UnitSet
 from joiner.catalog.market import Option
 from joiner.model.resources import Resources
 from joiner.requirements import Requirements
@@ -105,7 +106,7 @@ def _truncated(run: "FirstFit", claim: Claim, terms: LaunchTerms) -> tuple[Optio
     flexible = run.flexible[claim.template.name]
     names = {each.name for each in chosen}
     stock = claim.template.stock
-    units = sum(1 << n for n, unit in enumerate(stock.units) if unit.name in names and terms.units >> n & 1)
+    units = UnitSet(sum(1 << n for n, unit in enumerate(stock.units) if unit.name in names and terms.units >> n & 1))
     short = flexible.missing(claim.min_values, units, terms.requirements)
     if short and run.policy.min_values == "Strict":
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from joiner.bitset import NO_UNITS, UnitSet
 from joiner.model import quantity, resources
 from joiner.model.labels import HOSTNAME
 from joiner.model.requirement import EXISTS, IN, SelectorRequirement
@@ -147,7 +148,7 @@ class _Inquiry:
         return "; ".join(hint for hint in hints if hint)
 
     def _too_small(self, rule: str) -> RefusalReason:
-        units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), 0)
+        units = next((sieve.units for sieve in reversed(self._sieves) if sieve.units), NO_UNITS)
         unknown = [
             name for name in self._asked() if not self._template.stock.capacity(name).largest(self._template.units)
         ]
@@ -197,7 +198,7 @@ class _Inquiry:
 
     def _limits(self, rule: str) -> RefusalReason:
         template = self._template
-        units = self._detail if isinstance(self._detail, int) else template.usable
+        units = UnitSet(self._detail) if isinstance(self._detail, int) else template.usable
         least = {
             name: quantity.MILLI if name == NODES else template.stock.capacity(name).smallest(units)
             for name in sorted(template.left)
@@ -256,13 +257,13 @@ class _Inquiry:
         """How many types were left after each rule."""
         return in_words([sieve.stage(self._template.stock) for sieve in self._sieves])
 
-    def _needed(self) -> Iterator[tuple[int, dict[str, int]]]:
+    def _needed(self) -> Iterator[tuple[UnitSet, dict[str, int]]]:
         """Units on which the same daemons run, and what these and the pod ask for together."""
         for group in self._template.daemons:
             sums = map(int.__add__, self._each.amounts, group.amounts)
             yield group.units, {name: amount for name, amount in zip(self._run.names, sums, strict=True) if amount}
 
-    def _nearest_miss(self, units: int) -> "_Miss | None":
+    def _nearest_miss(self, units: UnitSet) -> "_Miss | None":
         """The unit that comes nearest to having enough of everything at once."""
         stock, misses = self._template.stock, []
         for having, needed in self._needed():

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
+from joiner.bitset import NO_CLAIMS, ClaimSet
 from joiner.model.affinity import HONOR, TopologySpreadConstraint
 from joiner.model.labels import HOSTNAME
 from joiner.model.selector import LabelExpression, LabelSelector
@@ -75,7 +76,7 @@ class Group:
         """Whether anti-affinity settles at once for one domain for those it counts, because others of them need the rest."""
         self.pins_all = False
         """Whether it does so for every pod it concerns."""
-        self.hosts: list[int] = []
+        self.hosts: list[ClaimSet] = []
         """For groups by host: `hosts[n]` is the set of open claims with more than n pods that count."""
         self._answers: dict[tuple[Requirement, Requirement, bool], Requirement | None] = {}
         self._forbidden: dict[tuple[Requirement, bool], tuple[str, ...]] = {}
@@ -110,16 +111,16 @@ class Group:
         before = self.domains.get(domain, 0)
         self.record(domain, count)
         while len(self.hosts) < before + count:
-            self.hosts.append(0)
+            self.hosts.append(NO_CLAIMS)
         for number in range(before, before + count):
-            self.hosts[number] |= 1 << claim
+            self.hosts[number] |= ClaimSet(1 << claim)
 
-    def full_hosts(self, chosen: bool) -> int:
+    def full_hosts(self, chosen: bool) -> ClaimSet:
         """Open claims that cannot take another pod of the group: a quick answer for groups by host."""
         most = self.max_skew - (1 if chosen else 0) if self.kind == SPREAD else 0
         if most < 0:
-            return -1
-        return self.hosts[most] if most < len(self.hosts) else 0
+            return ~NO_CLAIMS
+        return self.hosts[most] if most < len(self.hosts) else NO_CLAIMS
 
     def is_full(self, host: str, chosen: bool) -> bool:
         """Whether a host cannot take another pod of a group by host."""
