@@ -24,9 +24,11 @@ def from_pool(claim: NodeClaim, pool: NodePool, vocabulary: Vocabulary) -> str:
     if None not in (*versions, *hashes) and versions[0] == versions[1] and hashes[0] != hashes[1]:
         return NODEPOOL_DRIFTED
     wanted = Requirements.read(pool.spec.template.spec.requirements, vocabulary)
-    if not Requirements.of_labels(claim.metadata.labels, vocabulary).compatible(wanted):
-        return REQUIREMENTS_DRIFTED
-    return ""
+    known = Requirements.of_labels(claim.metadata.labels, vocabulary)
+    # A provider may leave out a label that it knows. What is bought instead would lack it as well, and be replaced without end.
+    asked = Requirements.read(claim.spec.requirements, vocabulary)
+    unset = Requirements(each for key, each in asked.items() if key in vocabulary.well_known and key not in known)
+    return "" if (known & unset).compatible(wanted) else REQUIREMENTS_DRIFTED
 
 
 def from_market(claim: NodeClaim, types: Iterable[InstanceType], vocabulary: Vocabulary) -> str:

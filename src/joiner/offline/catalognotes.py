@@ -9,6 +9,7 @@ from joiner.model.labels import CAPACITY_TYPE
 from joiner.model.requirement import IN
 from joiner.offline.catalogs import PoolCatalogs, PoolView
 from joiner.offline.ignored import listed
+from joiner.requirements import Requirements
 
 _SHOWN_VALUES: Final = 8
 
@@ -21,6 +22,7 @@ def of_pool(view: PoolView) -> Iterator[str]:
     yield from _never_bought(view.catalog)
     yield from _misplaced(view)
     yield from _values_of_no_type(view)
+    yield from _labels_of_no_type(view)
 
 
 def of_all(opened: PoolCatalogs) -> Iterator[str]:
@@ -30,7 +32,13 @@ def of_all(opened: PoolCatalogs) -> Iterator[str]:
     ):
         yield _no_type(name, *opened.views)
     found = (
-        (*_conflicts(view.catalog), *_never_bought(view.catalog), *_misplaced(view), *_values_of_no_type(view))
+        (
+            *_conflicts(view.catalog),
+            *_never_bought(view.catalog),
+            *_misplaced(view),
+            *_values_of_no_type(view),
+            *_labels_of_no_type(view),
+        )
         for view in opened.views
     )
     yield from dict.fromkeys(line for lines in found for line in lines)
@@ -90,14 +98,33 @@ def _values_of_no_type(view: PoolView) -> Iterator[str]:
             )
 
 
+def _labels_of_no_type(view: PoolView) -> Iterator[str]:
+    """Labels that the provider knows and none of these types has: requirements on them leave no type out."""
+    vocabulary, template = view.catalog.market.vocabulary, view.pool.spec.template
+    wanted = Requirements.read(template.spec.requirements, vocabulary)
+    own = {*template.metadata.labels, *vocabulary.given}
+    keys = [key for key, each in wanted.items() if not each.allows_absence and key in vocabulary.well_known - own]
+    strange = [key for key in keys if not any(key in described for described in _described(view.catalog))]
+    if strange and view.catalog.types:
+        yield (
+            f"NodePool {view.pool.name}: no instance type of this catalogue says anything of {listed(strange)}:"
+            " requirements on such labels leave no type out"
+        )
+
+
+def _described(catalog: Catalog) -> Iterator[Requirements]:
+    """What is said of the labels of types and of offerings."""
+    for each in catalog.types:
+        yield from (each.requirements, *(offering.requirements for offering in each.offerings))
+
+
 def _values(catalog: Catalog, key: str) -> frozenset[str]:
     """The values of a label that types or offerings have; none where one of them leaves it open."""
     found: set[str] = set()
-    for each in catalog.types:
-        for described in (each.requirements, *(offering.requirements for offering in each.offerings)):
-            requirement = described.get(key)
-            if requirement is not None:
-                if requirement.complement:
-                    return frozenset()
-                found |= requirement.values
+    for described in _described(catalog):
+        requirement = described.get(key)
+        if requirement is not None:
+            if requirement.complement:
+                return frozenset()
+            found |= requirement.values
     return frozenset(found)

@@ -67,3 +67,37 @@ def test_a_reserved_claim_may_also_be_sold_on_demand() -> None:
 
     assert drift.from_market(reserved, (machine(),), WORDS) == ""
     assert drift.from_market(claim(**{labels.CAPACITY_TYPE: "spot"}), (machine(),), WORDS) != ""
+
+
+def asks(*wanted: SelectorRequirementWithMinValues) -> tuple[NodeClaim, NodePool]:
+    """A claim bought for these requirements, and a pool that has them."""
+    bought, made = claim(), pool()
+    template = replace(made.spec.template, spec=replace(made.spec.template.spec, requirements=wanted))
+    return replace(bought, spec=replace(bought.spec, requirements=wanted)), replace(
+        made, spec=replace(made.spec, template=template)
+    )
+
+
+def region(*values: str) -> SelectorRequirementWithMinValues:
+    return SelectorRequirementWithMinValues(key=labels.REGION, operator="In", values=values)
+
+
+def test_a_label_that_the_provider_did_not_set_is_no_drift_of_a_claim_bought_for_it() -> None:
+    """A claim bought anew would lack it as well: it would be replaced again and again."""
+    bought, wanting = asks(region("here"))
+
+    assert drift.from_pool(bought, wanting, WORDS) == ""
+
+
+def test_a_label_that_the_provider_did_not_set_is_drift_where_the_claim_was_bought_for_something_else() -> None:
+    for other in ((), (region("there"),)):
+        bought, _ = asks(*other)
+        _, wanting = asks(region("here"))
+
+        assert drift.from_pool(bought, wanting, WORDS) == drift.REQUIREMENTS_DRIFTED
+
+
+def test_a_label_of_the_users_own_that_a_claim_has_lost_is_drift() -> None:
+    bought, wanting = asks(SelectorRequirementWithMinValues(key="team", operator="In", values=("web",)))
+
+    assert drift.from_pool(bought, wanting, WORDS) == drift.REQUIREMENTS_DRIFTED

@@ -179,6 +179,22 @@ def test_strict_validation_of_nothing_fails() -> None:
     assert CliRunner().invoke(cli, ["validate", "-f", "-", "--strict"], input=deployment()).exit_code == 1
 
 
+def test_labels_of_which_no_type_says_anything_are_named() -> None:
+    of_ec2 = "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c]}"
+    own = "{key: team, operator: In, values: [web]}"
+    absent = "{key: karpenter.k8s.aws/instance-gpu-name, operator: DoesNotExist}"
+    pool = POOL.replace("requirements:", f"requirements:\n      - {of_ec2}\n      - {own}\n      - {absent}")
+    told, _ = data("plan", documents=(pool, deployment()))
+    on_ec2, _ = data("plan", "--instance-types", "ec2/us-east-1", documents=(pool, deployment()))
+
+    note = (
+        "NodePool default: no instance type of this catalogue says anything of karpenter.k8s.aws/instance-category:"
+        " requirements on such labels leave no type out"
+    )
+    assert note in told["notes"]
+    assert not [each for each in on_ec2["notes"] if "says anything" in each]
+
+
 @pytest.mark.parametrize("written", ["x86_64", "amd46"])
 def test_values_that_no_type_has_are_named_with_those_there_are(written: str) -> None:
     pool = POOL.replace("values: [amd64]", f"values: [amd64, {written}]")

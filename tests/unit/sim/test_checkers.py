@@ -1,15 +1,18 @@
 """What the checkers take for a violation, and what they do not."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from joiner.model.codec import decode
+from joiner.model.meta import replace
 from joiner.model.node import Node
 from joiner.model.nodeclaim import NodeClaim
 from joiner.model.pod import Pod
 from joiner.sim.hunt.checkers import DEADLINE, DO_NOT_DISRUPT, Checks
+from joiner.sim.hunt.movecheckers import REPLACES
 from joiner.sim.virtualtime import VirtualLoop, run
 from joiner.sim.world import JOINER, World
 
@@ -53,3 +56,38 @@ def test_a_protected_pod_may_not_be_deleted_before(minutes: float | None, status
 def test_the_deadline_of_another_node_is_no_excuse() -> None:
     assert len(removed(0.5, nodeName="node-b", providerID="sim://a/m-2")) == 1
     assert len(removed(0.5)) == 1
+
+
+def gone_early(monkeypatch: pytest.MonkeyPatch, user_deletes: str = "") -> list[str]:
+    """What the checkers say when a drifted node goes before the one in its place is complete, perhaps after a user's deletion."""
+
+    async def play(loop: VirtualLoop) -> list[str]:
+        world = World(loop, seed=0)
+        checks = Checks(world)
+        machine = SimpleNamespace(alive=True, notice_at=None)
+        monkeypatch.setattr(world.cloud.machines, "of_claim", lambda uid: machine)
+        kept = {"finalizers": ["karpenter.sh/termination"]}
+        old = decode({"metadata": {"name": "old", **kept}, "status": {"nodeName": "node-a"}}, NodeClaim)
+        marked = {"type": "DisruptionReason", "status": "True", "reason": "Drifted", "message": ""}
+        marked["lastTransitionTime"] = world.clock.now().isoformat()
+        world.server.load((old, decode({"metadata": {"name": "node-a", **kept}}, Node)))
+        found = world.server.find(NodeClaim, "old")
+        assert found is not None
+        status = decode({"metadata": {}, "status": {"nodeName": "node-a", "conditions": [marked]}}, NodeClaim).status
+        world.server.patch_status(JOINER, found, replace(found, status=status))
+        made = {"name": "new", "annotations": {REPLACES: "old"}, "creationTimestamp": world.clock.now().isoformat()}
+        world.server.load((decode({"metadata": made}, NodeClaim),))
+        if user_deletes:
+            world.server.delete("user", Node, user_deletes)
+        world.server.delete(JOINER, NodeClaim, "old")
+        return [each for each in checks.violations if " replacement first: " in each]
+
+    return run(play)
+
+
+def test_a_node_may_not_go_before_the_one_in_its_place_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(gone_early(monkeypatch)) == 1
+
+
+def test_a_node_that_a_user_deletes_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gone_early(monkeypatch, user_deletes="node-a") == []

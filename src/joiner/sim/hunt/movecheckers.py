@@ -51,6 +51,8 @@ class MoveChecks:
         self._evicted: dict[str, list[tuple[float, str]]] = {}
         """UID of a pod's owner to when which move evicted a pod of it: by the claim that went."""
         self._priced: set[str] = set()
+        self._deleted_nodes: set[str] = set()
+        """UIDs of Nodes that others than the controllers deleted."""
 
     def written(self, write: Write) -> None:
         """Look at a write."""
@@ -59,6 +61,8 @@ class MoveChecks:
             self._claim(write)
         elif isinstance(thing, Pod) and write.actor == JOINER and write.before is not None:
             self._pod(write)
+        elif isinstance(thing, Node) and write.actor != JOINER and _is_deleted_by(write):
+            self._deleted_nodes.add(thing.metadata.uid)
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -142,7 +146,10 @@ class MoveChecks:
                 )
 
     def _goes_anyway(self, claim: NodeClaim) -> bool:
-        """Whether other controllers would remove it just the same: it is too old, or its machine is lost or asked back."""
+        """Whether it would go just the same: it is too old, its machine is lost or asked back, or its Node was deleted."""
+        node = self._world.server.find(Node, claim.status.node_name)
+        if node is not None and node.metadata.uid in self._deleted_nodes:
+            return True
         machine = self._world.cloud.machines.of_claim(claim.metadata.uid)
         if machine is None or not machine.alive or machine.notice_at is not None:
             return True
@@ -201,6 +208,12 @@ class MoveChecks:
             found = sorted(each.key for each in node.spec.taints if each.key in TAINTS)
             if found and node.metadata.deletion_timestamp is None:
                 yield f"leftover taint: node {node.name} stays and has {', '.join(found)}"
+
+
+def _is_deleted_by(write: Write) -> bool:
+    before, after = write.before, write.after
+    was_there = before is not None and before.metadata.deletion_timestamp is None
+    return was_there and (after is None or after.metadata.deletion_timestamp is not None)
 
 
 def _reason(claim: NodeClaim) -> str:
