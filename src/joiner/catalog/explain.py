@@ -121,7 +121,7 @@ def place(offering: Offering) -> str:
     """The offering in a few characters: its capacity type and zone, then its reservation id."""
     settled = offering.requirements.labels()
     shown = [settled.pop(labels.CAPACITY_TYPE, "any"), settled.pop(labels.ZONE, "any zone")]
-    own = [value for key, value in settled.items() if key.endswith("-reservation-id")]
+    own = [value for key, value in settled.items() if offering.reserved and key.endswith("-reservation-id")]
     return "/".join([*shown, *own])
 
 

@@ -3,8 +3,10 @@
 from tests.builders import VOCABULARY, instance_type, node_pool, offering, overlay, requirement, settings
 
 from joiner.catalog.build import Adjustments, Catalog, build
-from joiner.catalog.explain import changes, effects
+from joiner.catalog.explain import changes, effects, place
 from joiner.model.labels import CAPACITY_TYPE, PRICE
+from joiner.model.meta import replace
+from joiner.requirements import Requirements
 
 TYPES = (
     instance_type(
@@ -60,3 +62,11 @@ def test_a_type_the_pool_excludes_has_no_cheapest_offering() -> None:
     found = build(TYPES, Adjustments(), pool, VOCABULARY)
 
     assert found.cheapest(found.types[0]) == {}
+
+
+def test_only_a_reserved_offering_is_named_with_a_reservation() -> None:
+    own = Requirements.of_labels({"example.com/my-reservation-id": "q"})
+    bought = offering("on-demand", "a")
+
+    assert place(offering("reserved", "a", reservation="cr-1")) == "reserved/a/cr-1"
+    assert place(replace(bought, requirements=bought.requirements & own)) == "on-demand/a"
