@@ -65,8 +65,8 @@ def test_a_type_the_pool_excludes_has_no_cheapest_offering() -> None:
 
 
 def test_only_a_reserved_offering_is_named_with_a_reservation() -> None:
-    own = Requirements.of_labels({"example.com/my-reservation-id": "q"})
-    bought = offering("on-demand", "a")
+    own = Requirements.of_labels({"example.com/my-reservation-id": "cr-1"})
+    reserved, bought = offering("reserved", "a"), offering("on-demand", "a")
 
-    assert place(offering("reserved", "a", reservation="cr-1")) == "reserved/a/cr-1"
+    assert place(replace(reserved, requirements=reserved.requirements & own)) == "reserved/a/cr-1"
     assert place(replace(bought, requirements=bought.requirements & own)) == "on-demand/a"
