@@ -257,3 +257,14 @@ then:
     summary = play(read(text, "story.yaml", tmp_path), seed=1)
 
     assert summary.true, summary.verdicts
+
+
+def test_prices_of_overlays_that_the_bill_does_not_have_are_named(tmp_path: Path) -> None:
+    ours = POOL.replace("GROUP", "karpenter.kwok.sh").replace("KIND", "KWOKNodeClass").replace("mine", "default")
+    overlay = "{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: NAME}, spec: {SET}}"
+    saved = overlay.replace("NAME", "savings").replace("SET", 'priceAdjustment: "-28%"')
+    more = overlay.replace("NAME", "more").replace("SET", "capacity: {example.com/dongle: 1}")
+
+    assert story(tmp_path, ours, APP.replace("REPLICAS", ""), saved, more).notes() == (
+        "NodeOverlay savings: the price moves decisions; the bill has the prices of the catalogue",
+    )

@@ -18,6 +18,7 @@ from joiner.model import codec
 from joiner.model.kubelet import Kubelet
 from joiner.model.meta import KubeObject, ObjectMeta, replace
 from joiner.model.nodeclass import NodeClassReference
+from joiner.model.nodeoverlay import NodeOverlay
 from joiner.model.nodepool import NodePool
 from joiner.model.pod import Pod
 from joiner.model.podpolicy import PriorityClass, RuntimeClass
@@ -34,6 +35,7 @@ from joiner.yamldoc import Document
 K = TypeVar("K", bound=KubeObject)
 
 KNOWN: Final[Mapping[str, type[KubeObject]]] = {kind.kind.lower(): kind for kind in KINDS}
+_PRICES: Final = frozenset({"price", "priceAdjustment", "pricePercent"})
 _REASONS: Final = {
     "HorizontalPodAutoscaler": "workloads keep the replicas they state, or begin with its minimum; the step `traffic` scales",
     "CronJob": "the step `job` starts a Job",
@@ -107,9 +109,9 @@ class StoryManifests:
         return (codec.decode(each.data, kind) for each in self.written if each.kind == kind.kind)
 
     def notes(self) -> tuple[str, ...]:
-        """A line for everything that is passed over, by reason, and for every NodeClass that is replaced."""
+        """A line for everything that is passed over, by reason, for NodeClasses that are replaced, and for prices not billed."""
         read = (each.data for each in self.written if isinstance(each.data, Mapping))
-        return (*self._passed_over(), *unused.notes(read), *self._replaced())
+        return (*self._passed_over(), *unused.notes(read), *self._replaced(), *self._not_billed())
 
     def is_left_out(self, written: Written) -> bool:
         """Whether an object is passed over, or stands for something else."""
@@ -209,6 +211,12 @@ class StoryManifests:
                 f"{listed}: machines are those of the catalogue {catalogue} (given.catalog, --instance-types);"
                 " only kubelet settings are taken from a NodeClass"
             )
+
+    def _not_billed(self) -> Iterator[str]:
+        """NodeOverlays with a price. The bill is what the cloud takes."""
+        found = {e.name for e in self.written if e.kind == NodeOverlay.kind and _PRICES & set(e.data.get("spec") or ())}
+        if found:
+            yield f"NodeOverlay {ignored.listed(found)}: the price moves decisions; the bill has the prices of the catalogue"
 
     # -- other kinds ----------------------------------------------------------------------------------------------
 
