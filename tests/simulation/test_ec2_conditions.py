@@ -79,20 +79,23 @@ WRONG: dict[str, Wrong] = {
     "bad selector": Wrong(
         "SecurityGroupsReady",
         "SecurityGroupsNotFound",
-        ("no security group", "check securityGroupSelectorTerms"),
+        ("no security group", "in us-east-1 by name node: correct securityGroupSelectorTerms"),
         {"securityGroupSelectorTerms": [{"name": "node"}]},
     ),
     "empty result": Wrong(
         "SubnetsReady",
         "SubnetsNotFound",
-        ("no subnet", "check subnetSelectorTerms, tags and region"),
+        ("no subnet", "by karpenter.sh/discovery=prod: correct subnetSelectorTerms"),
         wreck=lambda account: [each["tags"].clear() for each in account.subnets.values()],
         mend=lambda account: [
             each["tags"].update({"karpenter.sh/discovery": "prod"}) for each in account.subnets.values()
         ],
     ),
     "deleted subnet": Wrong(
-        "SubnetsReady", "SubnetsNotFound", ("no subnet", "check"), {"subnetSelectorTerms": [{"id": "subnet-99"}]}
+        "SubnetsReady",
+        "SubnetsNotFound",
+        ("no subnet", "by id subnet-99: correct"),
+        {"subnetSelectorTerms": [{"id": "subnet-99"}]},
     ),
     "unknown alias": Wrong(
         "AMIsReady",
