@@ -74,6 +74,7 @@ def ways() -> dict[str, Way]:
         "phase: again without those left over": lambda: put(Search, "_rivals", _rivals_as_they_are),
         "phase: those left over first": lambda: put(Attempts, "rescued", lambda _, run: run),
         "phase: local search": lambda: put(Search, "_improved", lambda _, runs: runs),
+        "phase: local search from dearer plans": lambda: put(schedule, "NEAR_OF_FEW", schedule.NEAR),
         "engine: domains by the price of the group": lambda: put(AffinityDomainRanking, "rank", lambda *_: None),
         "engine: pods held by volumes are called back": lambda: put(VolumePinnedQueue, "wait", lambda *_: None),
     }

@@ -38,6 +38,7 @@ NEEDED: dict[str, Callable[[], Json]] = {
     "phase: again without those left over": partial(recorded, "found/27"),
     "phase: those left over first": partial(recorded, "volumes/0"),
     "phase: local search": partial(recorded, "topology-prices/2"),
+    "phase: local search from dearer plans": partial(recorded, "host-spread/11"),
     "engine: domains by the price of the group": partial(recorded, "topology-prices/8"),
 }
 ELSEWHERE = {
