@@ -58,7 +58,8 @@ async def is_gone(client: Client, thing: KubeObject) -> bool:
 
 
 async def bound_pod(client: Client, **spec: Any) -> Pod:
-    made = await client.create(unnamed(pod(**spec), namespace="default"))
+    """A pod that is bound by this test, and that no other scheduler looks at."""
+    made = await client.create(unnamed(pod(schedulerName="contract", **spec), namespace="default"))
     await client.bind("default", made.name, node="contract-node", uid=made.metadata.uid)
     return await client.get(Pod, made.name, "default")
 

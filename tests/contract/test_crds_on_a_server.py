@@ -16,8 +16,8 @@ pytestmark = pytest.mark.cluster
 DRY = "?dryRun=All&fieldValidation=Ignore"
 BY_SCHEMA = [bad for bad in SEEN_BY_A_SERVER if bad.by == "schema"]
 BY_RULE = [bad for bad in SEEN_BY_A_SERVER if bad.by == "rule"]
-LET_IN = [bad for bad in SEEN_BY_US_ALONE if not bad.path.startswith("metadata")]
-NAMELESS = [bad for bad in SEEN_BY_US_ALONE if bad.path.startswith("metadata")]
+NAMELESS = [bad for bad in SEEN_BY_US_ALONE if bad.path in ("metadata", "metadata.name")]
+LET_IN = [bad for bad in SEEN_BY_US_ALONE if bad not in NAMELESS]
 
 
 def created(cluster: Cluster, raw: Document) -> tuple[int, Any]:

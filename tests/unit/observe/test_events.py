@@ -113,7 +113,7 @@ WARNINGS = {
     "FailedScheduling", "NoCompatibleInstanceTypes", "NodeRepairBlocked", "FailedDraining", "TerminationGracePeriodExpiring",
     "FailedConsistencyCheck", "InsufficientCapacityError", "UnregisteredTaintMissing", "InvalidDoNotDisruptAnnotation",
     "RebootFailed", "NodeClassNotReady", "SpotInterrupted", "CapacityReservationInterrupted", "InstanceStopping",
-    "InstanceTerminating", "InstanceUnhealthy", "TerminatingOnInterruption",
+    "InstanceTerminating", "InstanceUnhealthy", "TerminatingOnInterruption", "SpotSLRCreationFailed",
 }  # fmt: skip
 QUIET = {
     "Unconsolidatable": 900.0, "DriftExpected": 900.0,
