@@ -199,6 +199,8 @@ class Case:
         """Remove what was made, and wait until it is gone."""
         for document in reversed(self._made):
             self.delete(document)
+        # While a ReplicaSet still makes pods anew, nodes would be bought for them in the middle of the next case.
+        self.until(lambda: not self.pods(), "the pods of the case go")
         for each in self.claims():
             self.delete_claim(name_of(each))
         self.until(lambda: not self.claims() and not self.nodes(), "the nodes of the case go")
