@@ -29,6 +29,14 @@ pytest.MonkeyPatch().setattr(Ec2Face, "judge", staticmethod(awsmodels.judge))
 writes.watch(pytest.MonkeyPatch())
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cases that share a control plane run one after the other: they would meet each other's nodes otherwise."""
+    if config.getoption("loadgroup", False):
+        apart = [each for each in items if each.get_closest_marker("xdist_group") and "@" not in each.nodeid]
+        assert not apart, f"pytest-xdist does not keep {apart[0].nodeid} and its group together with this pytest"
+
+
 @pytest.fixture(autouse=True)
 def requests_are_such_as_aws_defines() -> Iterator[None]:
     """A request that AWS would not understand fails the test, even if a controller takes the refusal and goes on."""
