@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.case import NODECLASS, Case, name_of
+from tests.cluster.case import Case, name_of
 from tests.cluster.controller import LEASE, Controller
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("joiner")]
@@ -21,14 +21,7 @@ def machines(case: Case) -> list[str]:
 
 
 def test_killed_while_it_launches(case: Case, joiner: Controller) -> None:
-    slow = {
-        "apiVersion": "karpenter.kwok.sh/v1alpha1",
-        "kind": "KWOKNodeClass",
-        "metadata": {"name": case.name},
-        "spec": {"nodeRegistrationDelay": "4s"},
-    }
-    case.apply(slow)
-    case.pool(template={"nodeClassRef": {**NODECLASS, "name": case.name}})
+    case.pool()  # without a delay: machines that are only on their way live in the memory of the process with KWOK
     case.deployment(5, affinity=ALONE)
 
     case.until(case.claims, "the first claim is there")
